@@ -1,0 +1,176 @@
+// The compiled adapter: what the loader makes of one YAML file and what the rest of taskferry reads.
+// Words are those of the file (docs/adapters.md); everything here is plain, immutable data plus expressions.
+
+import type { Json, JsonObject } from '../exact-json.ts';
+import type { Expression } from './expression.ts';
+import type { TextTemplate, ValueTemplate } from './template.ts';
+
+/** Neutral states of an upstream job. `errored`: the call itself could not be carried out. */
+export type Phase = 'working' | 'input_required' | 'succeeded' | 'failed' | 'cancelled' | 'errored';
+
+/** The order in which state rules are tried, whatever their order in the file. */
+export const phaseOrder: readonly Phase[] = [
+  'cancelled',
+  'errored',
+  'failed',
+  'succeeded',
+  'input_required',
+  'working',
+];
+
+export interface Adapter {
+  name: string;
+  description: string | undefined;
+  file: string;
+  /** The file's text, stored once per digest so that running tasks survive edits of the file. */
+  text: string;
+  /** SHA-256 of `text`, lower-case hex. */
+  digest: string;
+  env: readonly EnvVariable[];
+  secrets: readonly string[];
+  upstream: CompiledUpstream;
+  limits: Limits;
+  tools: readonly Tool[];
+}
+
+/** A variable of `env:`; read as NAME or from the file named by NAME_FILE. */
+export interface EnvVariable {
+  name: string;
+  default: string | undefined;
+}
+
+export interface Limits {
+  /** Upstream calls under way at once, per adapter. Default 8. */
+  concurrency: number;
+  /** At most `calls` upstream calls per `perMs`. Default: no limit. */
+  rate: { calls: number; perMs: number } | undefined;
+}
+
+/** `config` is whatever the driver's format compiled; only that driver reads it. */
+export interface CompiledUpstream {
+  driver: string;
+  config: unknown;
+}
+
+export interface Tool {
+  /** The key in the file; a stored task names its tool by it. */
+  key: string;
+  title: string | undefined;
+  description: string;
+  annotations: JsonObject | undefined;
+  /** JSON Schema 2020-12, type object. */
+  input: JsonObject;
+  /** JSON Schema of `structuredContent`. */
+  output: JsonObject | undefined;
+  /** `job`: create, then follow. `call`: one synchronous request, never a task. */
+  kind: 'job' | 'call';
+  confirm: readonly ConfirmQuestion[];
+  /** kind `job`: at least one. kind `call`: the steps of `call:`. */
+  create: readonly CreateStep[];
+  /** kind `job`: at least one stage. kind `call`: empty. */
+  status: readonly StatusStage[];
+  cancel: readonly Step[];
+  ask: readonly AskQuestion[];
+  result: ResultMapping;
+  failure: ResultMapping;
+  timing: Timing;
+  /** What a client that doesn't speak tasks gets. Default `wait`. */
+  withoutTasks: { mode: 'wait'; waitMs: number } | { mode: 'reject' };
+  /** What a client's disconnect does to a job that was already created. Default `keep`. */
+  onDisconnect: 'keep' | 'cancel';
+}
+
+/** All in milliseconds. */
+export interface Timing {
+  /** First and shortest poll interval. Default 5s. */
+  every: number;
+  /** Longest poll interval. Default 1m. */
+  max: number;
+  /** A task that runs longer ends as `errored` timed_out. Default 24h. */
+  timeout: number;
+  /** How long a task is kept beyond `timeout`; the TTL is `timeout + keep`. Default 24h. */
+  keep: number;
+  /** How long a call waits for a quick job before it answers with a task. Default 0, at most 5s. */
+  settle: number;
+  /** What a time-out does upstream. Default `leave`. */
+  onTimeout: 'leave' | 'cancel';
+}
+
+/** One upstream exchange. `request` is compiled by the driver's format. */
+export interface Step {
+  /** Name for logs and messages: `step:` in the file, else its position. */
+  name: string;
+  when: Expression | undefined;
+  request: unknown;
+  /** Undefined: the driver's default (HTTP: any 2xx). */
+  expect: Expression | undefined;
+  /** In file order; later ones may read earlier ones as `job.<name>`. */
+  capture: readonly Capture[];
+}
+
+export interface Capture {
+  name: string;
+  value: Expression;
+}
+
+export interface CreateStep extends Step {
+  /** The upstream recognises a repeated request. `header`: taskferry sends `task.key` in it. */
+  idempotency: { header: string | undefined; ttlMs: number | undefined } | undefined;
+  /** Looks the job up by `task.key` when it is unknown whether the request created one. */
+  find: (Step & { withinMs: number }) | undefined;
+  /** Repeating the request does no harm (an upload, a reservation that expires). */
+  repeatable: boolean;
+}
+
+export interface StatusStage extends Step {
+  state: StateRules;
+  message: TextTemplate | undefined;
+}
+
+export interface StateRules {
+  /** The upstream's status word, compared with `words`. */
+  of: Expression | undefined;
+  /** In the order they are tried: {@link phaseOrder} for the map form, file order for the list form. */
+  rules: readonly StateRule[];
+}
+
+export type StateRule =
+  | { phase: Phase; words: readonly Json[] }
+  | { phase: Phase; when: Expression }
+  | { phase: Phase; always: boolean };
+
+export interface ConfirmQuestion {
+  key: string;
+  when: Expression | undefined;
+  message: TextTemplate;
+  /** Flat JSON Schema (string, number, integer, boolean, enum), as elicitation allows. */
+  schema: JsonObject;
+}
+
+export interface AskQuestion {
+  /** Stem: the runtime makes `stem-1`, `stem-2` …, never reused in one task's life. */
+  key: string;
+  fetch: Step | undefined;
+  when: Expression | undefined;
+  message: TextTemplate;
+  schema: JsonObject;
+  onAccept: Step;
+  onDecline: Step | undefined;
+  onCancel: Step | undefined;
+}
+
+export interface ResultMapping {
+  fetch: readonly Step[];
+  structured: ValueTemplate | undefined;
+  text: TextTemplate | undefined;
+  links: readonly LinkTemplate[];
+  /** Most bytes of a fetched body and of the rendered result. Default 256 KiB, at most 16 MiB. */
+  maxBytes: number;
+}
+
+export interface LinkTemplate {
+  uri: TextTemplate;
+  name: TextTemplate;
+  mimeType: string | undefined;
+  description: TextTemplate | undefined;
+}

@@ -1,0 +1,35 @@
+// What a driver adds to the adapter format: its own fields under `upstream` and in every step.
+
+import type { z } from 'zod';
+import type { Json } from '../exact-json.ts';
+import type { Expression } from './expression.ts';
+import type { TextTemplate, ValueTemplate } from './template.ts';
+
+/** Where a value stands in the file, relative to the object being compiled. */
+export type Path = readonly (string | number)[];
+
+/** Which step is being compiled; a driver may ask for other fields in some of them. */
+export type StepRole = 'create' | 'find' | 'status' | 'cancel' | 'ask' | 'fetch' | 'call';
+
+export interface DriverFormat<Upstream = unknown, Step = unknown> {
+  /** The word after `driver:`. */
+  name: string;
+  /** Fields of `upstream:` beside `driver`. */
+  upstream: z.ZodRawShape;
+  /** Fields of a step beside the common ones (step, when, expect, capture …). */
+  step: z.ZodRawShape;
+  compileUpstream(raw: { [field: string]: unknown }, compiler: Compiler): Upstream;
+  compileStep(raw: { [field: string]: unknown }, compiler: Compiler, role: StepRole): Step;
+}
+
+/** Handed to a driver's format: compiles holes with the names that may be read at that place. */
+export interface Compiler {
+  /** Bare CEL. `want`: the type it must give, else a problem is reported. */
+  expression(path: Path, source: string, want?: 'bool' | 'string' | 'int' | 'list'): Expression;
+  /** Text with holes. `secrets: false` where a secret must not go even upstream (a path). */
+  text(path: Path, source: string, options?: { secrets: boolean }): TextTemplate;
+  /** A structure with holes. */
+  value(path: Path, raw: Json): ValueTemplate;
+  /** Reports a fault; loading goes on so that all faults are listed at once. */
+  problem(path: Path, message: string, hint?: string): void;
+}

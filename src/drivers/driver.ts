@@ -1,0 +1,198 @@
+// The driver port. A driver speaks one kind of upstream (HTTP, BullMQ); tasks see it as an `Upstream`.
+
+import type { Phase } from '../config/adapter.ts';
+import type { DriverFormat } from '../config/driver-format.ts';
+import type { Scope } from '../config/expression.ts';
+import type { Json, JsonObject } from '../exact-json.ts';
+
+// ---- what a driver implements ------------------------------------------------------------------
+
+export interface Driver<UpstreamConfig = unknown, StepConfig = unknown> {
+  format: DriverFormat<UpstreamConfig, StepConfig>;
+  /** Opens no connection yet; cheap. */
+  connect(upstream: UpstreamConfig, context: ConnectContext): Connection<StepConfig>;
+}
+
+export interface ConnectContext {
+  /** Values of `env` and `secrets`, resolved anew at each call. @throws TaskferryError `secret_missing` */
+  variables(): { env: JsonObject; secrets: JsonObject };
+  /** Reads NAME_FILE secrets again; true when one changed. Called once after a 401. */
+  refreshSecrets(): boolean;
+}
+
+export interface Connection<StepConfig = unknown> {
+  /** Performs one step's exchange. Never throws for what the network or the upstream does. */
+  perform(step: StepConfig, scope: Scope, options?: PerformOptions): Promise<StepReply>;
+  close(): Promise<void>;
+}
+
+export interface PerformOptions {
+  /** Ends the exchange; gives `failed` with code `aborted`. */
+  signal?: AbortSignal;
+  /** Replaces the upstream's `maxBytes` (results). */
+  maxBytes?: number;
+  /** Headers that taskferry itself adds, such as the idempotency key. */
+  headers?: { [name: string]: string };
+}
+
+/** `response` as expressions see it. HTTP: `status`, `headers` (lower-case names), `body`, `url`. */
+export type Response = { status?: Json; headers?: JsonObject; body: Json; url?: Json };
+
+export type StepReply =
+  | {
+      kind: 'reply';
+      response: Response;
+      /** The default judgement when the step has no `expect` (HTTP: a 2xx). */
+      ok: boolean;
+      /** Set when the body is not what `read` expects; `response.body` is then null. */
+      unreadable?: string;
+      /** When the upstream asked to come back later, on any status. Milliseconds from now. */
+      retryAfterMs?: number;
+      /** The reply says "too many requests" (429, or a 403 that is a rate limit). */
+      limited?: boolean;
+    }
+  | {
+      kind: 'failed';
+      code: 'invalid_request' | 'credential' | 'connect' | 'timeout' | 'reset' | 'too_large' | 'aborted';
+      /** False when it is certain that the upstream never got the request. */
+      sent: boolean;
+      /** For people: what happened, without secrets. */
+      reason: string;
+    };
+
+// ---- what tasks see ----------------------------------------------------------------------------
+
+export type { Phase };
+
+/** One tool of one adapter text, ready to create and follow jobs. */
+export interface Upstream {
+  readonly plan: ToolPlan;
+  /** Runs create step `index`. */
+  createStep(view: JobView, index: number, signal?: AbortSignal): Promise<CreateOutcome>;
+  /** Looks for the job that create step `index` may have made. Only if its recovery is `find`. */
+  find(view: JobView, index: number): Promise<FindOutcome>;
+  poll(view: JobView): Promise<Poll>;
+  /** Turns an ended job into its result; `poll` is the one that saw the end, when still at hand. */
+  result(view: JobView, verdict: Verdict, poll?: Poll): Promise<ResultOutcome>;
+  cancel(view: JobView, poll?: Poll): Promise<CancelOutcome>;
+  answer(view: JobView, answer: Answer, poll?: Poll): Promise<AnswerOutcome>;
+}
+
+/** What the task life needs to know of a tool, whatever drives it. */
+export interface ToolPlan {
+  adapter: string;
+  digest: string;
+  tool: string;
+  createSteps: readonly { name: string; recovery: Recovery }[];
+  timing: { every: number; max: number; timeout: number; keep: number; settle: number; onTimeout: 'leave' | 'cancel' };
+  canCancel: boolean;
+  onDisconnect: 'keep' | 'cancel';
+}
+
+/** What may be done about a create whose outcome is unknown. */
+export interface Recovery {
+  /** The same request may be sent again until this long after the first (undefined: for good). */
+  repeat: boolean;
+  repeatForMs: number | undefined;
+  /** A look-up by `task.key` exists; a job must show up in it within this time after the send. */
+  find: { withinMs: number } | undefined;
+}
+
+/** What the driver may know of a task. Never its id: that may act as a bearer token. */
+export interface JobView {
+  key: string;
+  args: JsonObject;
+  confirm: JsonObject;
+  job: JsonObject;
+  /** Index of the status stage to read. */
+  statusStage: number;
+}
+
+export type CreateOutcome =
+  /** `job`: the new captures of this step. */
+  | { kind: 'done'; job: JsonObject }
+  /** A clear no: nothing was created. `message` is for the caller. */
+  | { kind: 'refused'; message: string }
+  /** Not created, and worth another try (429, no connection to a host that answered before). */
+  | { kind: 'later'; reason: string; retryAfterMs: number | undefined }
+  /** A job may or may not exist. */
+  | { kind: 'doubtful'; reason: string; retryAfterMs: number | undefined };
+
+export type FindOutcome =
+  | { kind: 'found'; job: JsonObject }
+  | { kind: 'none' }
+  /** Several jobs match, or the look-up failed for good. */
+  | { kind: 'ambiguous'; reason: string }
+  | { kind: 'later'; reason: string; retryAfterMs: number | undefined };
+
+/** What one poll says about a job. `reply` is what the last exchange of the poll gave. */
+export interface Poll {
+  observation: PollObservation;
+  reply: Response | undefined;
+}
+
+export type PollObservation =
+  | {
+      kind: 'status';
+      phase: Phase;
+      /** Set when no rule matched: the status word nobody knows. `phase` is then `working`. */
+      unknownWord?: string;
+      message?: string;
+      /** New captures, merged into `job`. */
+      job: JsonObject;
+      statusStage: number;
+      /** The questions whose `when` holds; only with phase `input_required`. */
+      questions: readonly Question[];
+      retryAfterMs?: number;
+    }
+  /** Retried until the task's timeout: network, 408, 425, 429, 5xx, an unreadable body. */
+  | { kind: 'unreachable'; reason: string; retryAfterMs?: number }
+  /** 401, 403, or a missing variable: nothing can be read until somebody mends the credential. */
+  | { kind: 'credential'; reason: string; retryAfterMs?: number }
+  /** 404. */
+  | { kind: 'missing'; reason: string }
+  /** 410. */
+  | { kind: 'gone'; reason: string }
+  /** The reply carries no status where `of` looks. */
+  | { kind: 'unreadable'; reason: string }
+  /** Any other reply that fails `expect`. */
+  | { kind: 'rejected'; reason: string };
+
+export interface Question {
+  stem: string;
+  message: string;
+  schema: JsonObject;
+  /** Changes when the question's own captures change: then it is a new question. */
+  fingerprint: string;
+}
+
+export type Verdict = 'succeeded' | 'failed' | 'cancelled' | 'errored';
+
+export type ResultOutcome =
+  | { kind: 'ready'; result: JobResult }
+  /** The fetch failed and may be tried again; `fallback` is what to answer when tries run out. */
+  | { kind: 'later'; reason: string; retryAfterMs: number | undefined; fallback: JobResult };
+
+export interface JobResult {
+  isError: boolean;
+  text: string;
+  structured: Json | undefined;
+  links: readonly { uri: string; name: string; mimeType?: string; description?: string }[];
+}
+
+export type CancelOutcome =
+  | { kind: 'sent' }
+  /** The upstream said no (or the job can't be cancelled now). Followed to its end. */
+  | { kind: 'refused'; reason: string }
+  | { kind: 'later'; reason: string; retryAfterMs: number | undefined };
+
+export interface Answer {
+  stem: string;
+  action: 'accept' | 'decline' | 'cancel';
+  content: JsonObject;
+}
+
+export type AnswerOutcome =
+  | { kind: 'delivered' }
+  | { kind: 'refused'; reason: string }
+  | { kind: 'later'; reason: string; retryAfterMs: number | undefined };

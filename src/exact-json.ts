@@ -1,0 +1,71 @@
+// JSON that keeps every whole number exact: bigint inside, raw digits on the wire.
+// Job ids above 2^53 must reach the upstream, the store and the client with all their digits.
+
+export type Json = null | boolean | number | bigint | string | Json[] | JsonObject;
+export type JsonObject = { [key: string]: Json };
+
+/** Deeper documents are refused: `JSON.stringify` of a very deep value overflows the stack. */
+export const maxJsonDepth = 64;
+
+const wholeNumber = /^-?\d+$/;
+
+/**
+ * Parses JSON text; numbers spelt as whole numbers become `bigint`, all others stay `number`.
+ * @throws SyntaxError when the text is not JSON, is nested deeper than {@link maxJsonDepth}, or holds a
+ *   number that is not finite.
+ */
+export function parseExact(text: string): Json {
+  return checked(text, (_key, value, { source }) => {
+    if (typeof value !== 'number' || source === undefined) return value;
+    if (wholeNumber.test(source)) return BigInt(source);
+    if (!Number.isFinite(value)) throw new SyntaxError(`the number ${source} is out of range`);
+    return value;
+  });
+}
+
+/**
+ * Parses JSON text for a writer that uses `JSON.stringify` (the MCP SDK): whole numbers that a double can't
+ * hold become raw JSON, so they are written back digit for digit.
+ */
+export function parseForWire(text: string): unknown {
+  return checked(text, (_key, value, { source }) => {
+    if (typeof value !== 'number' || source === undefined || !wholeNumber.test(source)) return value;
+    return Number.isSafeInteger(value) ? value : rawJson(source);
+  });
+}
+
+/** Writes JSON text; bigints are written as their digits. `undefined` members are left out. */
+export function stringifyExact(value: Json | undefined, indent?: number): string {
+  return JSON.stringify(
+    value,
+    (_key, member: unknown) => (typeof member === 'bigint' ? rawJson(String(member)) : member),
+    indent,
+  );
+}
+
+type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown;
+
+function checked<T>(text: string, reviver: Reviver): T {
+  refuseDeep(text);
+  // The third argument (`source`) is in Node 24 but not yet in TypeScript's library.
+  return (JSON.parse as (text: string, reviver: Reviver) => T)(text, reviver);
+}
+
+function refuseDeep(text: string): void {
+  let depth = 0;
+  let inString = false;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (inString) {
+      if (code === 92) i++;
+      else if (code === 34) inString = false;
+    } else if (code === 34) inString = true;
+    else if (code === 123 || code === 91) {
+      if (++depth > maxJsonDepth) throw new SyntaxError(`nested deeper than ${maxJsonDepth} levels`);
+    } else if (code === 125 || code === 93) depth--;
+  }
+}
+
+function rawJson(digits: string): unknown {
+  return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(digits);
+}

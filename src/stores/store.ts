@@ -1,0 +1,86 @@
+// The store port: durable tasks, their schedule and the adapter texts they follow.
+// Every implementation passes test/contracts/store-contract.ts.
+
+import type { Schedule, Task, TaskRef } from '../tasks/task.ts';
+
+export interface StoredTask {
+  task: Task;
+  /** Undefined once ended. */
+  schedule: Schedule | undefined;
+  /** The rendered result or error of an ended task, as JSON text; undefined before. */
+  outcome: string | undefined;
+}
+
+export interface NewTask {
+  task: Task;
+  schedule: Schedule;
+  /** The inserter works on the task itself until then (wall time); nobody else may lease it. */
+  leaseUntil: number;
+  /** Kept once per digest while a task follows it. */
+  adapterText: string;
+}
+
+export type InsertOutcome =
+  | { kind: 'inserted' }
+  /** A task with the same caller, adapter, tool and startKey exists. */
+  | { kind: 'exists'; existing: StoredTask };
+
+export interface Save {
+  /** The next state; its `version` must be one more than the stored one. */
+  task: Task;
+  /** New schedule; null removes the task from the schedule; undefined leaves it. Ends the lease unless undefined. */
+  schedule?: Schedule | null;
+  /** Set with stage `ended`. */
+  outcome?: string;
+  /**
+   * True: a promise, on disk when the call resolves. False: a hint (progress), which a power failure may undo;
+   * a later durable write makes it durable too.
+   */
+  durable: boolean;
+}
+
+/**
+ * Durability: whatever resolves with a promise has survived a crash of the process; `durable` and `insert`
+ * survive a power failure too. A read sees every write that resolved before it.
+ * All methods reject with StoreError (`store_full`, `store_closed`, `store_failed` …) and then changed nothing.
+ */
+export interface Store {
+  /** Durable. */
+  insert(entry: NewTask): Promise<InsertOutcome>;
+  get(ref: TaskRef): Promise<StoredTask | undefined>;
+  /** @returns false when the stored version is not `task.version - 1`, or the task is gone. */
+  save(change: Save): Promise<boolean>;
+  /** Removes the task and its schedule (a create that was refused). Durable. */
+  remove(ref: TaskRef): Promise<void>;
+
+  /** Moves the next look and ends the lease, without touching the record. A hint. No-op when unscheduled. */
+  reschedule(ref: TaskRef, schedule: Schedule): Promise<void>;
+  /** Brings the next look forward to `dueAt` if it is later; never moves it back, keeps the lease. A hint. */
+  advance(ref: TaskRef, dueAt: number): Promise<void>;
+  /** Claims a scheduled task until `until`. @returns false when it is leased past `now` or not scheduled. */
+  lease(ref: TaskRef, now: number, until: number): Promise<boolean>;
+  /** Up to `limit` unleased tasks of `adapter` due at or before `time`, most overdue first. */
+  dueBefore(adapter: string, time: number, limit: number): Promise<TaskRef[]>;
+  /** When the next unleased task of `adapter` is due (a lease that ends counts as due then). */
+  nextDue(adapter: string): Promise<number | undefined>;
+  /** Adapters that have scheduled tasks. */
+  scheduledAdapters(): Promise<string[]>;
+  /** After a restart of the only process: ends all leases, as their holder is gone. */
+  releaseLeases(): Promise<void>;
+  /** Spreads tasks of `adapter` that are due before `now` evenly over [now, now + windowMs]. @returns how many. */
+  spread(adapter: string, now: number, windowMs: number): Promise<number>;
+
+  /** Removes up to `limit` tasks with `expiresAt` at or before `time`, and texts no task follows. @returns how many. */
+  purge(time: number, limit: number): Promise<number>;
+  adapterText(digest: string): Promise<string | undefined>;
+  /** Digests with a stored text. */
+  adapterDigests(): Promise<string[]>;
+  /** Reads a named value of the installation, storing `make()` first when there is none. All instances get the same. */
+  setting(name: string, make: () => string): Promise<string>;
+  /** Tasks per adapter and stage, for metrics. May be up to a few seconds old. */
+  counts(): Promise<{ adapter: string; stage: string; count: number }[]>;
+  /** Resolves when writes work; rejects with StoreError otherwise (readiness). */
+  check(): Promise<void>;
+  /** Finishes what was accepted, then releases everything. Calls after it reject with `store_closed`. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,147 @@
+// The task record: taskferry's durable memory of one job for one caller, and the states it moves through.
+//
+//   creating ──linked──▶ following ──verdict──▶ finishing ──result stored──▶ ended
+//      │                    │  ▲                    │
+//      │ refused: removed   │  └ poll, answer,      └ result fetch tried again
+//      │ doubt without end  │    cancel sent
+//      └──────▶ ended ◀─────┘ lost, gone, unreadable, timed out
+//
+// creating   inserted before the upstream hears anything. Left by the last create step's captures (linked),
+//            by a clear refusal (the record is removed), or by a doubt that can't be resolved (ended, errored).
+// following  polled until a state rule gives a verdict. `phase` is working or input_required.
+// finishing  the verdict is fixed and stored: whatever the upstream says later changes nothing. The result is
+//            being fetched; clients still see `working`.
+// ended      terminal. `outcome` holds the rendered result; nothing but the purge touches the record again.
+//
+// Every change is one compare-and-set on `version`, computed by the pure functions in reduce.ts.
+
+import type { Phase, Verdict } from '../drivers/driver.ts';
+import type { JsonObject } from '../exact-json.ts';
+
+/** `caller` is part of the key: a foreign task looks exactly like an unknown one. */
+export interface TaskRef {
+  caller: string;
+  id: string;
+}
+
+export type Stage = 'creating' | 'following' | 'finishing' | 'ended';
+
+export interface Task extends TaskRef {
+  /** What upstreams may see: idempotency key, job name, correlation value. */
+  key: string;
+  /** Name the adapter is served under; upstream budgets and the schedule go by it. */
+  adapter: string;
+  /** Digest of the adapter text that this task follows to its end. */
+  digest: string;
+  tool: string;
+  args: JsonObject;
+  confirm: JsonObject;
+  /** Unique per caller, adapter and tool: a repeated start gives the same task. */
+  startKey: string | undefined;
+  /** SHA-256 of the arguments, to refuse the same startKey with other arguments. */
+  argsHash: string;
+
+  stage: Stage;
+  phase: Phase;
+  message: string | undefined;
+  /** Captures of the create and status steps. */
+  job: JsonObject;
+
+  create: CreateProgress;
+  statusStage: number;
+  verdict: Verdict | undefined;
+  questions: readonly OpenQuestion[];
+  /** Per question stem, so that keys are never reused. */
+  asked: { readonly [stem: string]: AskedStem };
+  /** Accepted and stored, not yet delivered upstream. */
+  answers: readonly PendingAnswer[];
+  cancel: CancelProgress | undefined;
+  trouble: Trouble;
+  /** What the terminal state was, for metrics and logs; the client-visible text is `outcome`. */
+  ending: Ending | undefined;
+
+  /** Milliseconds since the epoch. */
+  createdAt: number;
+  linkedAt: number | undefined;
+  /** Moves only when status, message, questions or result change. */
+  updatedAt: number;
+  /** `timing.timeout` after creation: the task ends then, whatever the upstream says. */
+  deadline: number;
+  /** Creation + timeout + keep: the record is purged then and not before. */
+  expiresAt: number;
+
+  /** Compare-and-set counter, from 1. */
+  version: number;
+}
+
+export interface CreateProgress {
+  /** The create step to run next; its captures are not stored yet. */
+  step: number;
+  /** When the request of that step may first have been sent, by wall clock. */
+  sentAt: number | undefined;
+  /** Set while it is unknown whether the job exists. */
+  doubt: { since: number; reason: string; looks: number } | undefined;
+}
+
+export interface OpenQuestion {
+  key: string;
+  stem: string;
+  message: string;
+  schema: JsonObject;
+  fingerprint: string;
+}
+
+export interface AskedStem {
+  /** Number of the last key made from the stem. */
+  count: number;
+  /** When the last answer was delivered, and to which fingerprint. */
+  deliveredAt: number | undefined;
+  fingerprint: string | undefined;
+  /** Answers that the upstream refused in a row. */
+  refusals: number;
+  /** Declined or cancelled without a handler, or refused too often: quiet until the state changes. */
+  quiet: boolean;
+}
+
+export interface PendingAnswer {
+  key: string;
+  stem: string;
+  action: 'accept' | 'decline' | 'cancel';
+  content: JsonObject;
+  fingerprint: string;
+}
+
+export interface CancelProgress {
+  requestedAt: number;
+  /** requested: not sent yet. sent: the upstream took it. refused, unsupported: followed to the end. */
+  state: 'requested' | 'sent' | 'refused' | 'unsupported';
+}
+
+/** Counts of bad polls in a row; all zero while the upstream answers well. */
+export interface Trouble {
+  since: number | undefined;
+  missing: number;
+  unreadable: number;
+  /** Tries to fetch the result. */
+  resultTries: number;
+}
+
+/** Stable words, also the values of the `outcome` label in metrics. */
+export type Ending =
+  | 'succeeded'
+  | 'failed'
+  | 'cancelled'
+  | 'upstream_error'
+  | 'job_lost'
+  | 'outcome_unknown'
+  | 'status_unreadable'
+  | 'timed_out'
+  | 'mismatched_output';
+
+/** When to look at a task next. Kept apart from the record: it changes with every poll. */
+export interface Schedule {
+  /** Wall time. */
+  dueAt: number;
+  /** The current poll interval, which grows from `every` to `max`. */
+  intervalMs: number;
+}
