@@ -72,10 +72,16 @@ export interface Upstream {
   /** Looks for the job that create step `index` may have made. Only if its recovery is `find`. */
   find(view: JobView, index: number): Promise<FindOutcome>;
   poll(view: JobView): Promise<Poll>;
-  /** Turns an ended job into its result; `poll` is the one that saw the end, when still at hand. */
-  result(view: JobView, verdict: Verdict, poll?: Poll): Promise<ResultOutcome>;
-  cancel(view: JobView, poll?: Poll): Promise<CancelOutcome>;
-  answer(view: JobView, answer: Answer, poll?: Poll): Promise<AnswerOutcome>;
+  /**
+   * Turns an ended job into its result. `poll` is the one that saw the end; without it the status is read again,
+   * as the mapping may read the last reply.
+   */
+  result(view: JobView, verdict: 'succeeded' | 'failed', poll?: Poll): Promise<ResultOutcome>;
+  /** `poll` is the one just made: which request cancels a job often depends on where it stands. */
+  cancel(view: JobView, poll: Poll): Promise<CancelOutcome>;
+  answer(view: JobView, answer: Answer, poll: Poll): Promise<AnswerOutcome>;
+  /** A `call:` tool: one synchronous exchange, no job, no task. */
+  call(view: JobView, signal?: AbortSignal): Promise<JobResult>;
 }
 
 /** What the task life needs to know of a tool, whatever drives it. */
@@ -84,7 +90,14 @@ export interface ToolPlan {
   digest: string;
   tool: string;
   createSteps: readonly { name: string; recovery: Recovery }[];
-  timing: { every: number; max: number; timeout: number; keep: number; settle: number; onTimeout: 'leave' | 'cancel' };
+  timing: {
+    every: number;
+    max: number;
+    timeout: number;
+    keep: number;
+    settle: number;
+    onTimeout: 'leave' | 'cancel';
+  };
   canCancel: boolean;
   onDisconnect: 'keep' | 'cancel';
 }
@@ -194,5 +207,7 @@ export interface Answer {
 
 export type AnswerOutcome =
   | { kind: 'delivered' }
+  /** A decline or cancel for which the adapter names no step: nothing was sent. */
+  | { kind: 'unhandled' }
   | { kind: 'refused'; reason: string }
   | { kind: 'later'; reason: string; retryAfterMs: number | undefined };

@@ -30,6 +30,8 @@ export interface Save {
   task: Task;
   /** New schedule; null removes the task from the schedule; undefined leaves it. Ends the lease unless undefined. */
   schedule?: Schedule | null;
+  /** With `schedule` undefined: brings the next look forward to this time if it is later; keeps the lease. */
+  dueBy?: number;
   /** Set with stage `ended`. */
   outcome?: string;
   /**
@@ -53,10 +55,12 @@ export interface Store {
   /** Removes the task and its schedule (a create that was refused). Durable. */
   remove(ref: TaskRef): Promise<void>;
 
-  /** Moves the next look and ends the lease, without touching the record. A hint. No-op when unscheduled. */
-  reschedule(ref: TaskRef, schedule: Schedule): Promise<void>;
-  /** Brings the next look forward to `dueAt` if it is later; never moves it back, keeps the lease. A hint. */
-  advance(ref: TaskRef, dueAt: number): Promise<void>;
+  /**
+   * Moves the next look and ends the lease, without touching the record. A hint.
+   * @returns false, and changes nothing, when the stored version is not `version` or the task is unscheduled:
+   *   somebody changed the record meanwhile (a cancel), and the caller must compute its schedule anew.
+   */
+  reschedule(ref: TaskRef, schedule: Schedule, version: number): Promise<boolean>;
   /** Claims a scheduled task until `until`. @returns false when it is leased past `now` or not scheduled. */
   lease(ref: TaskRef, now: number, until: number): Promise<boolean>;
   /** Up to `limit` unleased tasks of `adapter` due at or before `time`, most overdue first. */

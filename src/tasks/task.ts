@@ -43,7 +43,10 @@ export interface Task extends TaskRef {
 
   stage: Stage;
   phase: Phase;
+  /** What the client reads as statusMessage: `progress` plus what taskferry has to add. */
   message: string | undefined;
+  /** The upstream's own words about the job, from the adapter's `message`. */
+  progress: string | undefined;
   /** Captures of the create and status steps. */
   job: JsonObject;
 
@@ -97,8 +100,9 @@ export interface AskedStem {
   /** When the last answer was delivered, and to which fingerprint. */
   deliveredAt: number | undefined;
   fingerprint: string | undefined;
-  /** Answers that the upstream refused in a row. */
+  /** Answers that the upstream refused in a row, and why it refused the last. */
   refusals: number;
+  refusal: string | undefined;
   /** Declined or cancelled without a handler, or refused too often: quiet until the state changes. */
   quiet: boolean;
 }
@@ -117,10 +121,22 @@ export interface CancelProgress {
   state: 'requested' | 'sent' | 'refused' | 'unsupported';
 }
 
-/** Counts of bad polls in a row; all zero while the upstream answers well. */
+/** What stands between taskferry and the upstream's status; empty while polls go well. */
 export interface Trouble {
+  kind:
+    | 'unreachable'
+    | 'credential'
+    | 'adapter_missing'
+    | 'missing'
+    | 'unreadable'
+    | 'rejected'
+    | 'unknown_status'
+    | undefined;
   since: number | undefined;
+  reason: string | undefined;
+  /** Polls in a row that found no job (404), after the grace period. */
   missing: number;
+  /** Polls in a row that found no status in the reply. */
   unreadable: number;
   /** Tries to fetch the result. */
   resultTries: number;
@@ -135,8 +151,7 @@ export type Ending =
   | 'job_lost'
   | 'outcome_unknown'
   | 'status_unreadable'
-  | 'timed_out'
-  | 'mismatched_output';
+  | 'timed_out';
 
 /** When to look at a task next. Kept apart from the record: it changes with every poll. */
 export interface Schedule {

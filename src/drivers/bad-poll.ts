@@ -1,0 +1,30 @@
+// What a poll that gave no status says: try again, mend the credential, or the job is gone.
+
+import { cleanLine, messageLimit } from './clean-text.ts';
+import type { PollObservation } from './driver.ts';
+import { isPassing, type StepContext, type StepRun, statusOf } from './steps.ts';
+
+/** A poll error is never an outcome: only 404 and 410 of the upstream itself say something about the job. */
+export function badPoll(
+  context: StepContext,
+  run: Extract<StepRun, { kind: 'failed' | 'unexpected' }>,
+): PollObservation {
+  if (run.kind === 'failed') {
+    const reason = context.redact(cleanLine(run.failure.reason, messageLimit));
+    if (run.failure.code === 'credential') return { kind: 'credential', reason };
+    return run.failure.code === 'invalid_request'
+      ? { kind: 'rejected', reason }
+      : { kind: 'unreachable', reason };
+  }
+  const { reply, reason } = run;
+  const status = statusOf(reply);
+  const retry = reply.retryAfterMs === undefined ? {} : { retryAfterMs: reply.retryAfterMs };
+  if (isPassing(reply)) return { kind: 'unreachable', reason, ...retry };
+  if (status === 401 || status === 403)
+    return { kind: 'credential', reason: `The upstream refuses the credential (${reason})`, ...retry };
+  // A page where JSON should be comes from something in between, not from the upstream itself.
+  if (reply.unreadable !== undefined) return { kind: 'unreachable', reason, ...retry };
+  if (status === 404) return { kind: 'missing', reason };
+  if (status === 410) return { kind: 'gone', reason };
+  return { kind: 'rejected', reason };
+}

@@ -1,0 +1,35 @@
+// Asking the upstream to cancel a job: every cancel step whose `when` holds.
+
+import type { Tool } from '../config/adapter.ts';
+import { cleanLine, messageLimit } from './clean-text.ts';
+import type { CancelOutcome, JobView, Poll } from './driver.ts';
+import { isPassing, runStep, type StepContext, scopeOf, statusOf } from './steps.ts';
+
+export async function cancelJob(
+  context: StepContext,
+  tool: Tool,
+  view: JobView,
+  poll: Poll,
+): Promise<CancelOutcome> {
+  let sent = false;
+  for (const step of tool.cancel) {
+    const run = await runStep(context, step, scopeOf(context, view, { response: poll.reply }));
+    if (run.kind === 'failed') {
+      const reason = context.redact(cleanLine(run.failure.reason, messageLimit));
+      return run.failure.code === 'invalid_request'
+        ? { kind: 'refused', reason }
+        : { kind: 'later', reason, retryAfterMs: undefined };
+    }
+    if (run.kind === 'unexpected') {
+      const status = statusOf(run.reply);
+      if (isPassing(run.reply) || status === 401 || status === 403) {
+        return { kind: 'later', reason: run.reason, retryAfterMs: run.reply.retryAfterMs };
+      }
+      return { kind: 'refused', reason: run.reason };
+    }
+    sent ||= run.kind === 'done';
+  }
+  return sent
+    ? { kind: 'sent' }
+    : { kind: 'refused', reason: 'no cancel request of the adapter applies to the job as it is now' };
+}

@@ -1,0 +1,163 @@
+// From an ended job to its result: fetches, text, structured content, links. The job's verdict decides isError,
+// never a failed fetch; what could not be had is said in the text.
+
+import type { ResultMapping, Tool } from '../config/adapter.ts';
+import type { Scope } from '../config/expression.ts';
+import { type Json, stringifyExact } from '../exact-json.ts';
+import { cleanLine, cleanText, messageLimit } from './clean-text.ts';
+import type { JobResult, JobView, Poll, Response, ResultOutcome } from './driver.ts';
+import { readStatus } from './status.ts';
+import { attempt, isPassing, runStep, type StepContext, scopeOf, statusOf } from './steps.ts';
+
+export async function readResult(
+  context: StepContext,
+  tool: Tool,
+  view: JobView,
+  verdict: 'succeeded' | 'failed',
+  poll: Poll | undefined,
+): Promise<ResultOutcome> {
+  const mapping = verdict === 'succeeded' ? tool.result : tool.failure;
+  const isError = verdict === 'failed';
+  const last = poll ?? (await readStatus(context, tool, view));
+  if (last.reply === undefined) {
+    const reason = 'reason' in last.observation ? last.observation.reason : 'the status could not be read';
+    return later(reason, undefined, isError);
+  }
+  const message = last.observation.kind === 'status' ? last.observation.message : undefined;
+  const standard = message ?? (isError ? 'The job failed.' : 'The job succeeded.');
+  let response = last.reply;
+  for (const step of mapping.fetch) {
+    const run = await runStep(context, step, scopeOf(context, view, { response }), {
+      maxBytes: mapping.maxBytes,
+    });
+    if (run.kind === 'done') response = run.reply.response;
+    else if (
+      run.kind === 'failed' &&
+      run.failure.code !== 'too_large' &&
+      run.failure.code !== 'invalid_request'
+    ) {
+      return later(line(context, run.failure.reason), undefined, isError, standard);
+    } else if (run.kind === 'unexpected' && (isPassing(run.reply) || statusOf(run.reply) === 401)) {
+      return later(run.reason, run.reply.retryAfterMs, isError, standard);
+    } else if (run.kind !== 'skipped') {
+      const why = run.kind === 'failed' ? line(context, run.failure.reason) : run.reason;
+      return { kind: 'ready', result: without(standard, why, isError) };
+    }
+  }
+  return {
+    kind: 'ready',
+    result: render(context, mapping, scopeOf(context, view, { response }), isError, standard),
+  };
+}
+
+/** A `call:` tool: one exchange, mapped like a result. Whatever goes wrong is an error the caller can read. */
+export async function callOnce(
+  context: StepContext,
+  tool: Tool,
+  view: JobView,
+  signal?: AbortSignal,
+): Promise<JobResult> {
+  let response: Response = { body: null };
+  for (const step of tool.create) {
+    const run = await runStep(context, step, scopeOf(context, view, { response }), {
+      maxBytes: tool.result.maxBytes,
+      ...(signal && { signal }),
+    });
+    if (run.kind === 'done') response = run.reply.response;
+    else if (run.kind === 'failed') return failure(line(context, run.failure.reason));
+    else if (run.kind === 'unexpected') return failure(run.reason);
+  }
+  const { body } = response;
+  const standard =
+    body === null ? 'Done.' : cleanText(typeof body === 'string' ? body : stringifyExact(body, 2));
+  return render(context, tool.result, scopeOf(context, view, { response }), false, context.redact(standard));
+}
+
+function render(
+  context: StepContext,
+  mapping: ResultMapping,
+  scope: Scope,
+  isError: boolean,
+  standard: string,
+): JobResult {
+  const missing: string[] = [];
+  const rendered = <T>(what: string, run: () => T | undefined): T | undefined => {
+    const value = attempt(context, what, run);
+    if (value === undefined) missing.push(what);
+    return value;
+  };
+  const structured = mapping.structured && rendered('structured', () => mapping.structured?.render(scope));
+  const template = mapping.text;
+  const own = template && rendered('text', () => template.render(scope));
+  const text = own ?? (structured === undefined ? standard : stringifyExact(structured));
+  const links = mapping.links.flatMap(({ uri, name, mimeType, description }) => {
+    const link = rendered('link', () => ({
+      uri: uri.render(scope),
+      name: name.render(scope),
+      description: description?.render(scope),
+    }));
+    if (link === undefined) return [];
+    return [
+      {
+        uri: line(context, link.uri),
+        name: line(context, link.name),
+        ...(mimeType !== undefined && { mimeType }),
+        ...(link.description !== undefined && { description: line(context, link.description) }),
+      },
+    ];
+  });
+  const note =
+    missing.length > 0
+      ? `\n(${missing.join(', ')} of the result could not be made from the upstream's reply)`
+      : '';
+  return {
+    isError,
+    text: capBytes(context.redact(cleanText(text)), mapping.maxBytes) + note,
+    structured: structured === undefined ? undefined : cleanValue(context, structured),
+    links,
+  };
+}
+
+/** Strings of structured content are cleaned like text, and never hold a known secret. */
+function cleanValue(context: StepContext, value: Json): Json {
+  if (typeof value === 'string') return context.redact(cleanText(value));
+  if (Array.isArray(value)) return value.map((member) => cleanValue(context, member));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, cleanValue(context, member)]),
+  );
+}
+
+function capBytes(text: string, limit: number): string {
+  const bytes = Buffer.byteLength(text);
+  if (bytes <= limit) return text;
+  const cut = new TextDecoder().decode(Buffer.from(text).subarray(0, limit), { stream: true });
+  return `${cut}\n(cut: ${bytes} bytes, ${limit} are kept)`;
+}
+
+function later(
+  reason: string,
+  retryAfterMs: number | undefined,
+  isError: boolean,
+  standard?: string,
+): ResultOutcome {
+  const verdict = standard ?? (isError ? 'The job failed.' : 'The job succeeded.');
+  return { kind: 'later', reason, retryAfterMs, fallback: without(verdict, reason, isError) };
+}
+
+function without(standard: string, why: string, isError: boolean): JobResult {
+  return {
+    isError,
+    text: `${standard}\nIts result could not be read: ${why}`,
+    structured: undefined,
+    links: [],
+  };
+}
+
+function failure(text: string): JobResult {
+  return { isError: true, text, structured: undefined, links: [] };
+}
+
+function line(context: StepContext, text: string): string {
+  return context.redact(cleanLine(text, messageLimit));
+}

@@ -1,0 +1,140 @@
+// Running one step of an adapter: when, request, expect, capture. What the outcome means is the caller's.
+
+import type { Capture, Step } from '../config/adapter.ts';
+import { EvaluationFault, type Expression, type Scope } from '../config/expression.ts';
+import { type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
+import { cleanLine, excerptLimit } from './clean-text.ts';
+import type { Connection, JobView, PerformOptions, Response, StepReply } from './driver.ts';
+
+/** What every step of one tool runs with. */
+export interface StepContext {
+  connection: Connection;
+  /** Replaces known secret values. */
+  redact(text: string): string;
+  /** Values of `env:`, which expressions may read anywhere. */
+  env(): JsonObject;
+  /** An expression that failed on a reply: counted, and logged for whoever mends the adapter. */
+  fault(what: string, error: EvaluationFault): void;
+}
+
+export type StepRun =
+  /** `when` did not hold. */
+  | { kind: 'skipped' }
+  | { kind: 'failed'; failure: Extract<StepReply, { kind: 'failed' }> }
+  /** A reply that `expect` does not accept, or whose body can't be read. */
+  | { kind: 'unexpected'; reply: Reply; reason: string }
+  | { kind: 'done'; reply: Reply; captured: JsonObject; missing: readonly string[] };
+
+export type Reply = Extract<StepReply, { kind: 'reply' }>;
+
+/** Most bytes of one captured value: captures are stored with the task. */
+const captureLimit = 4_096;
+
+/** The names that expressions of this tool may read. `response` and `answer` are added where they exist. */
+export function scopeOf(
+  context: StepContext,
+  view: JobView,
+  extra: { response?: Response | undefined; answer?: JsonObject } = {},
+): Scope {
+  return {
+    args: view.args,
+    job: view.job,
+    confirm: view.confirm,
+    task: { key: view.key },
+    env: context.env(),
+    ...(extra.response !== undefined && { response: extra.response as JsonObject }),
+    ...(extra.answer !== undefined && { answer: extra.answer }),
+  };
+}
+
+/** Runs a step. Captures whose value is absent are listed in `missing`. */
+export async function runStep(
+  context: StepContext,
+  step: Step,
+  scope: Scope,
+  options?: PerformOptions,
+): Promise<StepRun> {
+  if (step.when !== undefined && !holds(context, step.when, scope, `${step.name}: when`))
+    return { kind: 'skipped' };
+  const reply = await context.connection.perform(step.request, scope, options);
+  if (reply.kind === 'failed') return { kind: 'failed', failure: reply };
+  const after: Scope = { ...scope, response: reply.response as JsonObject };
+  const expected =
+    step.expect === undefined ? reply.ok : holds(context, step.expect, after, `${step.name}: expect`);
+  if (!expected || reply.unreadable !== undefined) {
+    return { kind: 'unexpected', reply, reason: describe(context, reply) };
+  }
+  return { kind: 'done', reply, ...capture(context, step.capture, after) };
+}
+
+/** Evaluates captures in order; each may read those before it. */
+function capture(
+  context: StepContext,
+  captures: readonly Capture[],
+  scope: Scope,
+): { captured: JsonObject; missing: string[] } {
+  const captured: JsonObject = {};
+  const missing: string[] = [];
+  for (const { name, value } of captures) {
+    const job = { ...(scope.job as JsonObject), ...captured };
+    const found = evaluate(context, value, { ...scope, job }, `capture ${name}`);
+    if (found === undefined || found === null) missing.push(name);
+    else if (Buffer.byteLength(stringifyExact(found)) > captureLimit) {
+      context.fault(`capture ${name}`, new EvaluationFault(`is larger than ${captureLimit} bytes`));
+      missing.push(name);
+    } else captured[name] = found;
+  }
+  return { captured, missing };
+}
+
+/** A condition; one that can't be evaluated does not hold. */
+export function holds(context: StepContext, condition: Expression, scope: Scope, what: string): boolean {
+  return evaluate(context, condition, scope, what) === true;
+}
+
+/** A value, or undefined when the expression can't be evaluated over `scope`. */
+export function evaluate(
+  context: StepContext,
+  expression: Expression,
+  scope: Scope,
+  what: string,
+): Json | undefined {
+  return attempt(context, what, () => expression.evaluate(scope));
+}
+
+/** Runs an evaluation; one that fails on its data is reported and gives undefined. */
+export function attempt<T>(context: StepContext, what: string, run: () => T): T | undefined {
+  try {
+    return run();
+  } catch (error) {
+    if (!(error instanceof EvaluationFault)) throw error;
+    context.fault(what, error);
+    return undefined;
+  }
+}
+
+/** What an unwanted reply says, for people: status and the start of its body, cleaned and without secrets. */
+function describe(context: StepContext, reply: Reply): string {
+  const { status, body, headers } = reply.response;
+  const head = status === undefined ? 'the reply' : `HTTP ${String(status)}`;
+  if (reply.unreadable !== undefined)
+    return context.redact(cleanLine(`${head}: ${reply.unreadable}`, excerptLimit));
+  const location =
+    typeof status === 'bigint' && status >= 300n && status < 400n ? headers?.location : undefined;
+  const redirected =
+    typeof location === 'string' ? ` to ${location.split('?')[0]} (redirects are not followed)` : '';
+  const text =
+    body === null || body === '' ? '' : `: ${typeof body === 'string' ? body : stringifyExact(body)}`;
+  return context.redact(cleanLine(`${head}${redirected}${text}`, excerptLimit));
+}
+
+/** The HTTP status as a number; 0 for a driver that has none. */
+export function statusOf(reply: Reply): number {
+  return Number(reply.response.status ?? 0);
+}
+
+/** A reply that says nothing about the job: the upstream is overloaded or broken for the moment. */
+export function isPassing(reply: Reply): boolean {
+  const status = statusOf(reply);
+  return reply.limited === true || status === 408 || status === 425 || status === 429 || status >= 500;
+}

@@ -1,0 +1,50 @@
+// One tool of one adapter over one connection, as tasks see it: the `Upstream` of driver.ts.
+
+import type { Adapter, CreateStep, Tool } from '../config/adapter.ts';
+import { cancelJob } from './cancel.ts';
+import { runCreateStep, runFind } from './create.ts';
+import type { Recovery, ToolPlan, Upstream } from './driver.ts';
+import { deliverAnswer } from './questions.ts';
+import { callOnce, readResult } from './result.ts';
+import { readStatus } from './status.ts';
+import type { StepContext } from './steps.ts';
+
+/** @param servedAs the name the adapter is served under; budgets and the schedule go by it. */
+export function createUpstream(
+  adapter: Adapter,
+  servedAs: string,
+  tool: Tool,
+  context: StepContext,
+): Upstream {
+  return {
+    plan: planOf(adapter, servedAs, tool),
+    createStep: (view, index, signal) => runCreateStep(context, tool, view, index, signal),
+    find: (view, index) => runFind(context, tool, view, index),
+    poll: (view) => readStatus(context, tool, view),
+    result: (view, verdict, poll) => readResult(context, tool, view, verdict, poll),
+    cancel: (view, poll) => cancelJob(context, tool, view, poll),
+    answer: (view, answer, poll) => deliverAnswer(context, tool, view, answer, poll),
+    call: (view, signal) => callOnce(context, tool, view, signal),
+  };
+}
+
+function planOf(adapter: Adapter, servedAs: string, tool: Tool): ToolPlan {
+  return {
+    adapter: servedAs,
+    digest: adapter.digest,
+    tool: tool.key,
+    createSteps:
+      tool.kind === 'job' ? tool.create.map((step) => ({ name: step.name, recovery: recoveryOf(step) })) : [],
+    timing: tool.timing,
+    canCancel: tool.cancel.length > 0,
+    onDisconnect: tool.onDisconnect,
+  };
+}
+
+function recoveryOf(step: CreateStep): Recovery {
+  return {
+    repeat: step.repeatable || step.idempotency !== undefined,
+    repeatForMs: step.repeatable ? undefined : step.idempotency?.ttlMs,
+    find: step.find && { withinMs: step.find.withinMs },
+  };
+}

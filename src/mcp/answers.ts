@@ -1,0 +1,37 @@
+// Checking answers to elicitation questions: flat content against the question's schema, extra fields dropped.
+
+import type { Json, JsonObject } from '../exact-json.ts';
+import { schemaCheck } from './catalog.ts';
+
+export type ReadAnswer =
+  | { kind: 'answer'; action: 'accept' | 'decline' | 'cancel'; content: JsonObject }
+  | { kind: 'invalid'; message: string };
+
+/** @param response what the client sent for one key, untrusted. */
+export function readAnswer(schema: JsonObject, response: unknown): ReadAnswer {
+  if (typeof response !== 'object' || response === null) {
+    return { kind: 'invalid', message: 'an object with `action` is wanted' };
+  }
+  const { action, content } = response as { action?: unknown; content?: unknown };
+  if (action === 'decline' || action === 'cancel') return { kind: 'answer', action, content: {} };
+  if (action !== 'accept') {
+    return { kind: 'invalid', message: '`action` must be accept, decline or cancel' };
+  }
+  const known = (schema.properties ?? {}) as JsonObject;
+  const given = typeof content === 'object' && content !== null ? (content as JsonObject) : {};
+  const kept = Object.fromEntries(Object.entries(given).filter(([name]) => Object.hasOwn(known, name)));
+  const problem = schemaCheck(schema)(kept);
+  if (problem !== undefined) return { kind: 'invalid', message: problem };
+  return { kind: 'answer', action, content: wholeNumbers(schema, kept) };
+}
+
+/** Fields that the schema types as `integer` become bigint, the expression language's int. */
+export function wholeNumbers(schema: JsonObject, content: JsonObject): JsonObject {
+  const properties = (schema.properties ?? {}) as JsonObject;
+  return Object.fromEntries(
+    Object.entries(content).map(([name, value]): [string, Json] => {
+      const type = (properties[name] as JsonObject | undefined)?.type;
+      return [name, type === 'integer' && typeof value === 'number' ? BigInt(value) : value];
+    }),
+  );
+}

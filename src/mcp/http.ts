@@ -1,0 +1,73 @@
+// The HTTP face: /mcp behind Host and Origin checks, and the pages operators need.
+
+import { hostHeaderValidation, originValidation } from '@modelcontextprotocol/express';
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import type { McpHttpHandler } from '@modelcontextprotocol/server';
+import express, { type Express, type NextFunction, type Request, type Response } from 'express';
+import type { Log } from '../observability/log.ts';
+import type { Metrics } from '../observability/metrics.ts';
+
+export interface HttpDeps {
+  fetch: McpHttpHandler['fetch'];
+  /** Host names a request may be addressed to, without port. */
+  hosts: string[];
+  /** Host names of web pages that may call, without scheme and port. */
+  origins: string[];
+  /** Resolves when the store takes writes. */
+  ready(): Promise<void>;
+  metrics: Metrics;
+  log: Log;
+}
+
+/** Largest MCP request. */
+const bodyLimit = '4mb';
+
+export function createHttpApp(deps: HttpDeps): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  // No ETag: replies are never the same for long, and hashing every one costs.
+  app.disable('etag');
+  // Health pages skip the Host check: load balancers ask by address.
+  app.get('/healthz', (_request, response) => void response.type('text').send('ok\n'));
+  app.get('/readyz', async (_request, response) => {
+    try {
+      await deps.ready();
+      response.type('text').send('ready\n');
+    } catch (error) {
+      response
+        .status(503)
+        .type('text')
+        .send(`not ready: ${error instanceof Error ? error.message : 'unknown'}\n`);
+    }
+  });
+  app.use(hostHeaderValidation(deps.hosts), originValidation(deps.origins));
+  app.get('/metrics', async (_request, response) => {
+    response.type(deps.metrics.registry.contentType).send(await deps.metrics.registry.metrics());
+  });
+  const node = toNodeHandler(
+    { fetch: deps.fetch },
+    { onerror: (error) => deps.log.error({ err: error }, 'an MCP exchange failed') },
+  );
+  app.all('/mcp', express.json({ limit: bodyLimit, strict: false }), (request, response) => {
+    void node(request, response, request.body);
+  });
+  app.use(
+    (_request, response) => void response.status(404).type('text').send('not found: MCP is served at /mcp\n'),
+  );
+  app.use(onBodyError);
+  return app;
+}
+
+/** A body that can't be read is answered as JSON-RPC, as the client expects JSON. */
+function onBodyError(error: unknown, _request: Request, response: Response, next: NextFunction): void {
+  const { type, status, message } = error as { type?: string; status?: number; message?: string };
+  if (response.headersSent || status === undefined || status >= 500) {
+    next(error);
+    return;
+  }
+  const text =
+    type === 'entity.too.large'
+      ? `Request body larger than ${bodyLimit}`
+      : `Parse error: ${message ?? 'unreadable body'}`;
+  response.status(status).json({ jsonrpc: '2.0', id: null, error: { code: -32700, message: text } });
+}

@@ -1,0 +1,60 @@
+// From a neutral outcome to wire text, once, when a task ends. Stored and served as it is from then on.
+
+import type { JobResult } from '../drivers/driver.ts';
+import { type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
+import type { Outcome } from '../tasks/outcome.ts';
+
+/** JSON-RPC code for a call that could not be carried out. */
+export const internalError = -32603;
+
+/** Says why `structured` is not what the tool's `output` promises; undefined when it is. */
+export type CheckOutput = (structured: Json) => string | undefined;
+
+/**
+ * The stored text: `{"result": CallToolResult}`, `{"error": …}`, or `{}` for a cancelled task, whose snapshot has
+ * no payload.
+ */
+export function renderOutcome(outcome: Outcome, checkOutput: CheckOutput | undefined): string {
+  switch (outcome.kind) {
+    case 'result':
+      return stringifyExact({ result: toolResult(outcome.result, checkOutput) });
+    case 'cancelled':
+      return '{}';
+    case 'error':
+      return stringifyExact({
+        error: { code: internalError, message: outcome.message, data: { reason: outcome.ending } },
+      });
+  }
+}
+
+/**
+ * A `CallToolResult`. It says `resultType: "complete"` also where it stands inside a task: the official client
+ * refuses it otherwise.
+ */
+export function toolResult(result: JobResult, checkOutput: CheckOutput | undefined): JsonObject {
+  const mismatch =
+    result.isError || checkOutput === undefined ? undefined : checkOutput(result.structured ?? null);
+  const isError = result.isError || mismatch !== undefined;
+  const text =
+    mismatch === undefined
+      ? result.text
+      : `The job succeeded, but its result does not match the tool's output schema: ${mismatch}\n${result.text}`;
+  return {
+    resultType: 'complete',
+    content: [
+      { type: 'text', text },
+      ...result.links.map((link): JsonObject => ({ type: 'resource_link', ...link })),
+    ],
+    ...(result.structured !== undefined && !isError && { structuredContent: result.structured }),
+    ...(isError && { isError: true }),
+  };
+}
+
+/** An error that a model can read and act on: nothing was started, or it could not be done. */
+export function errorResult(text: string): JsonObject {
+  return { resultType: 'complete', content: [{ type: 'text', text }], isError: true };
+}
+
+export function textResult(text: string): JsonObject {
+  return { resultType: 'complete', content: [{ type: 'text', text }] };
+}

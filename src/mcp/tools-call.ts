@@ -1,0 +1,184 @@
+// tools/call: validate, confirm, start, and answer with a task, a result, or the state of a job that goes on.
+
+import { randomUUID } from 'node:crypto';
+import { ProtocolError, ProtocolErrorCode, type ServerContext } from '@modelcontextprotocol/server';
+import type { Clock } from '../clock.ts';
+import { type JsonObject, parseForWire, stringifyExact } from '../exact-json.ts';
+import type { StoredTask } from '../stores/store.ts';
+import type { TaskService } from '../tasks/service.ts';
+import { readArguments } from './arguments.ts';
+import type { Catalog, ServedTool } from './catalog.ts';
+import { confirm, type StateCodec } from './confirm.ts';
+import { errorResult, textResult, toolResult } from './render.ts';
+import {
+  capabilitiesOf,
+  declaresElicitation,
+  declaresTasks,
+  isLegacy,
+  localCaller,
+  tasksRequired,
+} from './request.ts';
+import { createTaskResult } from './snapshot.ts';
+
+export interface CallDeps {
+  catalog: Catalog;
+  tasks: TaskService;
+  clock: Clock;
+  codec: StateCodec;
+  /** Values of the adapter's `env`. */
+  envOf(served: ServedTool): JsonObject;
+}
+
+/** Name of the client's own key for a start that may be repeated, under `_meta`. */
+const startKeyName = 'taskferry/idempotencyKey';
+const startKeyForm = /^[\x21-\x7e]{1,128}$/;
+
+export interface CallParams {
+  name: string;
+  arguments?: { [name: string]: unknown } | undefined;
+}
+
+export async function callTool(deps: CallDeps, params: CallParams, context: ServerContext): Promise<object> {
+  const served = deps.catalog.byName(params.name);
+  if (served === undefined) {
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${params.name}`);
+  }
+  const read = readArguments(served, params.arguments);
+  if (read.kind === 'invalid') return errorResult(read.message);
+  const { tool } = served;
+  const tasks = declaresTasks(capabilitiesOf(context));
+  if (tool.kind === 'job' && !tasks && tool.withoutTasks.mode === 'reject') {
+    if (!isLegacy(context)) throw tasksRequired();
+    return errorResult(
+      `${served.name} runs as a task: it needs a client that supports MCP tasks (io.modelcontextprotocol/tasks). Nothing was started.`,
+    );
+  }
+  const clientKey = startKeyOf(context);
+  const confirmed = await confirm(served, read.args, deps.envOf(served), deps.codec, context);
+  if (confirmed.kind === 'answer') return confirmed.result;
+  if (tool.kind === 'call') return callDirectly(served, read.args, confirmed.answers, context);
+  const started = await deps.tasks.start({
+    caller: localCaller,
+    upstream: served.upstream,
+    adapterText: served.adapter.text,
+    args: read.args,
+    confirm: confirmed.answers,
+    startKey: clientKey ?? (confirmed.nonce && `confirm:${confirmed.nonce}`),
+    signal: context.mcpReq.signal,
+  });
+  switch (started.kind) {
+    case 'refused':
+      return errorResult(`${served.name} was not started: ${started.message}`);
+    case 'key_reused':
+      throw new ProtocolError(
+        ProtocolErrorCode.InvalidParams,
+        `${startKeyName} was used before with other arguments`,
+      );
+    case 'aborted':
+      throw new ProtocolError(
+        ProtocolErrorCode.InternalError,
+        'The request was cancelled before anything was started',
+      );
+    case 'task':
+      return answer(deps, served, started.stored, tasks, context);
+  }
+}
+
+async function callDirectly(
+  served: ServedTool,
+  args: JsonObject,
+  confirmed: JsonObject,
+  context: ServerContext,
+): Promise<object> {
+  const view = { key: randomUUID(), args, confirm: confirmed, job: {}, statusStage: 0 };
+  const result = await served.upstream.call(view, context.mcpReq.signal);
+  return parseForWire(stringifyExact(toolResult(result, served.checkOutput))) as object;
+}
+
+async function answer(
+  deps: CallDeps,
+  served: ServedTool,
+  stored: StoredTask,
+  tasks: boolean,
+  context: ServerContext,
+): Promise<object> {
+  const { signal } = context.mcpReq;
+  if (stored.task.stage === 'ended') return ended(stored);
+  if (tasks) {
+    if (signal.aborted) await abandon(deps, served, stored);
+    const canElicit = declaresElicitation(capabilitiesOf(context));
+    return createTaskResult(stored, { canElicit, now: deps.clock.now() });
+  }
+  const { withoutTasks } = served.tool;
+  const waitMs = withoutTasks.mode === 'wait' ? withoutTasks.waitMs : 0;
+  const latest = await waitWithProgress(deps, stored, waitMs, context);
+  if (latest?.task.stage === 'ended') return ended(latest);
+  if (signal.aborted) await abandon(deps, served, stored);
+  return goesOn(served, latest ?? stored);
+}
+
+/** The job ended within the call: its outcome is the call's own. */
+function ended(stored: StoredTask): object {
+  const { result, error } = parseForWire(stored.outcome ?? '{}') as {
+    result?: object;
+    error?: { code: number; message: string; data?: unknown };
+  };
+  if (error !== undefined) throw new ProtocolError(error.code, error.message, error.data);
+  return result ?? errorResult(`The job was cancelled. ${stored.task.message ?? ''}`.trim());
+}
+
+/** The client is gone; what that does to the job is the adapter's word. */
+async function abandon(deps: CallDeps, served: ServedTool, stored: StoredTask): Promise<void> {
+  if (served.tool.onDisconnect === 'cancel') await deps.tasks.cancel(stored.task);
+}
+
+/** Waits for the end; progress is sent only to a request that asked for it by a token. */
+async function waitWithProgress(
+  deps: CallDeps,
+  stored: StoredTask,
+  waitMs: number,
+  context: ServerContext,
+): Promise<StoredTask | undefined> {
+  const progressToken = context.mcpReq._meta?.progressToken;
+  if (progressToken === undefined) return deps.tasks.waitForEnd(stored.task, waitMs, context.mcpReq.signal);
+  let progress = 0;
+  const unsubscribe = deps.tasks.subscribe(stored.task, ({ task }) => {
+    if (task.stage === 'ended' || context.mcpReq.signal.aborted) return;
+    progress += 1;
+    const message = task.message === undefined ? {} : { message: task.message };
+    // A client that went away is noticed by the signal; its unsent progress is of no interest.
+    context.mcpReq
+      .notify({ method: 'notifications/progress', params: { progressToken, progress, ...message } })
+      .catch(() => {});
+  });
+  try {
+    return await deps.tasks.waitForEnd(stored.task, waitMs, context.mcpReq.signal);
+  } finally {
+    unsubscribe();
+  }
+}
+
+/** Not an error: the job goes on, and a client without tasks must not lose what it is called. */
+function goesOn(served: ServedTool, stored: StoredTask): object {
+  const { task } = stored;
+  const question = task.questions[0];
+  const state =
+    question === undefined ? task.message : `Needs an answer this client cannot give: ${question.message}`;
+  const reference =
+    Object.keys(task.job).length === 0 ? '' : ` Its reference upstream: ${stringifyExact(task.job)}.`;
+  return textResult(
+    `${served.name} is still running and goes on without this call.${state === undefined ? '' : ` Last status: ${state}.`}${reference} Do not start it again to see its result: look it up where the job runs.`,
+  );
+}
+
+function startKeyOf(context: ServerContext): string | undefined {
+  const key = (context.mcpReq._meta as { [name: string]: unknown } | undefined)?.[startKeyName];
+  if (key === undefined) return undefined;
+  if (typeof key !== 'string' || !startKeyForm.test(key)) {
+    throw new ProtocolError(
+      ProtocolErrorCode.InvalidParams,
+      `${startKeyName} must be 1 to 128 visible ASCII characters`,
+    );
+  }
+  return `client:${key}`;
+}

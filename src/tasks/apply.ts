@@ -1,0 +1,97 @@
+// Commits observations: read, reduce, compare-and-set, tell. The only place that writes a task's state.
+
+import type { Clock } from '../clock.ts';
+import type { ToolPlan, Upstream } from '../drivers/driver.ts';
+import type { Log } from '../observability/log.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import type { Store, StoredTask } from '../stores/store.ts';
+import type { Changes } from './changes.ts';
+import type { RenderOutcome } from './outcome.ts';
+import { type Observation, reduce } from './reduce.ts';
+import type { Task, TaskRef } from './task.ts';
+
+export interface TaskDeps {
+  store: Store;
+  clock: Clock;
+  changes: Changes;
+  upstreams: Upstreams;
+  render: RenderOutcome;
+  /** Tells the scheduler of this process that a task of `adapter` is due at `dueAt`. */
+  wake(adapter: string, dueAt: number): void;
+  log: Log;
+  metrics: Metrics;
+  /** From [0, 1). */
+  random(): number;
+}
+
+/** Finds the tool that a stored task follows: by its digest, whether or not the file still has that text. */
+export interface Upstreams {
+  of(task: Pick<Task, 'adapter' | 'digest' | 'tool'>): Promise<{ upstream: Upstream } | { missing: string }>;
+}
+
+export interface ApplyOptions {
+  /**
+   * `release`: the caller is done with the task and its lease ends. `hold`: the caller keeps its lease, or has
+   * none; a nearer look is only brought forward.
+   */
+  lease: 'release' | 'hold';
+}
+
+/** More conflicts than this on one task are a bug, not a race. */
+const conflictLimit = 50;
+
+/**
+ * Applies `observations` to the stored task as one change.
+ * @returns the task after it, or undefined when it is gone.
+ */
+export async function apply(
+  deps: TaskDeps,
+  ref: TaskRef,
+  plan: ToolPlan,
+  observations: readonly Observation[],
+  { lease }: ApplyOptions,
+): Promise<StoredTask | undefined> {
+  for (let tries = 0; tries < conflictLimit; tries++) {
+    const stored = await deps.store.get(ref);
+    if (stored === undefined) return undefined;
+    const before = stored.task;
+    const now = deps.clock.now();
+    const { task, schedule, durable, visible, outcome } = reduce(before, observations, {
+      now,
+      plan,
+      intervalMs: stored.schedule?.intervalMs ?? plan.timing.every,
+      random: deps.random(),
+    });
+    if (task === before) {
+      if (before.stage === 'ended' || lease === 'hold' || schedule === null) return stored;
+      if (!(await deps.store.reschedule(ref, schedule, before.version))) continue;
+      deps.wake(before.adapter, schedule.dueAt);
+      return { ...stored, schedule };
+    }
+    const rendered = outcome && deps.render(task, outcome);
+    const saved = await deps.store.save({
+      task,
+      durable,
+      ...(schedule === null || lease === 'release' ? { schedule } : { dueBy: schedule.dueAt }),
+      ...(rendered !== undefined && { outcome: rendered }),
+    });
+    if (!saved) continue;
+    if (schedule !== null) deps.wake(task.adapter, schedule.dueAt);
+    if (outcome) {
+      deps.metrics.taskEnded(task.adapter, outcome.ending);
+      deps.log.info(
+        { task: task.id, adapter: task.adapter, tool: task.tool, ending: outcome.ending },
+        'task ended',
+      );
+    }
+    const after: StoredTask = {
+      task,
+      schedule:
+        lease === 'hold' && schedule !== null ? (stored.schedule ?? schedule) : (schedule ?? undefined),
+      outcome: rendered,
+    };
+    if (visible) deps.changes.publish(after);
+    return after;
+  }
+  throw new Error(`task ${ref.id} changed ${conflictLimit} times while one observation was applied`);
+}

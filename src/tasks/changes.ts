@@ -1,0 +1,31 @@
+// Who is told when a client-visible part of a task changes: listen streams and waiting calls of this process.
+
+import type { StoredTask } from '../stores/store.ts';
+import type { TaskRef } from './task.ts';
+
+export type Listener = (stored: StoredTask) => void;
+
+export interface Changes {
+  /** @returns the function that ends the subscription. */
+  subscribe(ref: TaskRef, listener: Listener): () => void;
+  publish(stored: StoredTask): void;
+}
+
+export function createChanges(): Changes {
+  const listeners = new Map<string, Set<Listener>>();
+  const keyOf = (ref: TaskRef): string => `${ref.id} ${ref.caller}`;
+  return {
+    subscribe(ref, listener) {
+      const key = keyOf(ref);
+      const set = listeners.get(key) ?? new Set();
+      listeners.set(key, set.add(listener));
+      return () => {
+        set.delete(listener);
+        if (set.size === 0 && listeners.get(key) === set) listeners.delete(key);
+      };
+    },
+    publish(stored) {
+      for (const listener of listeners.get(keyOf(stored.task)) ?? []) listener(stored);
+    },
+  };
+}

@@ -1,0 +1,120 @@
+// One tick of a task's life: whatever is due for it now, upstream and in the store. The scheduler calls it with
+// the task's lease held; the last thing a tick does is give the lease back with the time of the next look.
+
+import type { Poll, Upstream } from '../drivers/driver.ts';
+import { apply, type TaskDeps } from './apply.ts';
+import { advanceCreate } from './create.ts';
+import { type Observation, resultTryLimit, verdictOf } from './reduce.ts';
+import type { Task, TaskRef } from './task.ts';
+import { planWithoutAdapter, viewOf } from './view.ts';
+
+/** Does what is due for a leased task. */
+export async function follow(deps: TaskDeps, ref: TaskRef): Promise<void> {
+  const stored = await deps.store.get(ref);
+  if (stored?.schedule === undefined) return;
+  const { task } = stored;
+  const found = await deps.upstreams.of(task);
+  const overdue = deps.clock.now() >= task.deadline;
+  if ('missing' in found) {
+    await apply(
+      deps,
+      ref,
+      planWithoutAdapter(task),
+      [overdue ? { kind: 'deadline' } : { kind: 'adapter_missing', reason: found.missing }],
+      {
+        lease: 'release',
+      },
+    );
+    return;
+  }
+  const { upstream } = found;
+  const done = (observations: Observation[]): Promise<unknown> =>
+    apply(deps, ref, upstream.plan, observations, { lease: 'release' });
+
+  if (task.stage === 'finishing') return void (await done(await finish(upstream, task, overdue)));
+  if (overdue) return void (await done(await expire(upstream, task)));
+  if (task.stage === 'creating') {
+    const advanced = await advanceCreate(deps, upstream, task, true, { lease: 'release' });
+    if ('refused' in advanced) await done([{ kind: 'create_unknown', reason: advanced.refused }]);
+    return;
+  }
+  await done(await followJob(deps, upstream, task));
+}
+
+/**
+ * Polls, then sends what is waiting to be sent: which request cancels a job often depends on where it stands. A
+ * job that turns out to have ended is sent nothing.
+ */
+async function followJob(deps: TaskDeps, upstream: Upstream, task: Task): Promise<Observation[]> {
+  const poll = await upstream.poll(viewOf(task));
+  const seen = [poll.observation, ...(await resultOf(upstream, task, poll))];
+  if (!hasWork(task) || verdictOf(poll.observation) !== undefined || isOutOfReach(poll)) return seen;
+  const after = await apply(deps, task, upstream.plan, seen, { lease: 'hold' });
+  if (after === undefined || after.task.stage !== 'following') return [];
+  return send(deps, upstream, after.task, poll);
+}
+
+/** Sends a stored cancel, else stored answers, one by one; each outcome is stored before the next is sent. */
+async function send(deps: TaskDeps, upstream: Upstream, task: Task, poll: Poll): Promise<Observation[]> {
+  if (task.cancel?.state === 'requested') {
+    return [{ kind: 'cancel_outcome', outcome: await upstream.cancel(viewOf(task), poll) }];
+  }
+  const sent: Observation[] = [];
+  for (const answer of task.answers) {
+    if (sent.length > 0) await apply(deps, task, upstream.plan, sent.splice(0), { lease: 'hold' });
+    sent.push({
+      kind: 'answer_outcome',
+      key: answer.key,
+      outcome: await upstream.answer(viewOf(task), answer, poll),
+    });
+  }
+  return sent;
+}
+
+function hasWork(task: Task): boolean {
+  return task.cancel?.state === 'requested' || task.answers.length > 0;
+}
+
+/** Nothing can be sent where nothing can be read; the trouble is stored and the sending tried again later. */
+function isOutOfReach({ observation }: Poll): boolean {
+  return observation.kind === 'unreachable' || observation.kind === 'credential';
+}
+
+/**
+ * One poll and, when the job has ended, its result: both are one change, so that no reader sees an ended job
+ * without its result.
+ */
+export async function pollOnce(upstream: Upstream, task: Task): Promise<Observation[]> {
+  const poll = await upstream.poll(viewOf(task));
+  return [poll.observation, ...(await resultOf(upstream, task, poll))];
+}
+
+async function resultOf(upstream: Upstream, task: Task, poll: Poll): Promise<Observation[]> {
+  const verdict = verdictOf(poll.observation);
+  if (poll.observation.kind !== 'status' || (verdict !== 'succeeded' && verdict !== 'failed')) return [];
+  const { job, statusStage } = poll.observation;
+  const view = { ...viewOf(task), job: { ...task.job, ...job }, statusStage };
+  const outcome = await upstream.result(view, verdict, poll);
+  if (outcome.kind === 'ready') return [{ kind: 'result', result: outcome.result }];
+  return [{ kind: 'result_later', reason: outcome.reason, retryAfterMs: outcome.retryAfterMs }];
+}
+
+/** The job has ended and its result could not be fetched at once: try again, in the end answer without it. */
+async function finish(upstream: Upstream, task: Task, overdue: boolean): Promise<Observation[]> {
+  const verdict = task.verdict === 'succeeded' ? 'succeeded' : 'failed';
+  const outcome = await upstream.result(viewOf(task), verdict);
+  if (outcome.kind === 'ready') return [{ kind: 'result', result: outcome.result }];
+  if (overdue || task.trouble.resultTries + 1 >= resultTryLimit)
+    return [{ kind: 'result', result: outcome.fallback }];
+  return [{ kind: 'result_later', reason: outcome.reason, retryAfterMs: outcome.retryAfterMs }];
+}
+
+async function expire(upstream: Upstream, task: Task): Promise<Observation[]> {
+  const { onTimeout } = upstream.plan.timing;
+  if (onTimeout === 'cancel' && upstream.plan.canCancel && task.stage === 'following') {
+    // Best effort: the task ends whatever the upstream answers.
+    const view = viewOf(task);
+    await upstream.cancel(view, await upstream.poll(view));
+  }
+  return [{ kind: 'deadline' }];
+}
