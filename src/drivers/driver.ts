@@ -4,6 +4,7 @@ import type { Phase } from '../config/adapter.ts';
 import type { DriverFormat } from '../config/driver-format.ts';
 import type { Scope } from '../config/expression.ts';
 import type { Json, JsonObject } from '../exact-json.ts';
+import type { Budget } from './budget.ts';
 
 // ---- what a driver implements ------------------------------------------------------------------
 
@@ -18,6 +19,8 @@ export interface ConnectContext {
   variables(): { env: JsonObject; secrets: JsonObject };
   /** Reads NAME_FILE secrets again; true when one changed. Called once after a 401. */
   refreshSecrets(): boolean;
+  /** What may be asked of the upstream; every exchange waits for a place in it. */
+  budget?: Budget;
 }
 
 export interface Connection<StepConfig = unknown> {

@@ -5,20 +5,9 @@ import type { Scope } from '../config/expression.ts';
 import { type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
 import { badPoll } from './bad-poll.ts';
 import { cleanLine, messageLimit } from './clean-text.ts';
-import type { JobView, Poll, PollObservation, Response } from './driver.ts';
+import type { JobView, Poll, PollObservation } from './driver.ts';
 import { readQuestions } from './questions.ts';
-import {
-  attempt,
-  evaluate,
-  holds,
-  isPassing,
-  type Reply,
-  runStep,
-  type StepContext,
-  type StepRun,
-  scopeOf,
-  statusOf,
-} from './steps.ts';
+import { attempt, evaluate, holds, type Reply, runStep, type StepContext, scopeOf } from './steps.ts';
 
 /** Reads the status: the current stage and, as each is left, the ones after it. */
 export async function readStatus(context: StepContext, tool: Tool, view: JobView): Promise<Poll> {
@@ -102,7 +91,9 @@ export function readState(context: StepContext, state: StateRules, scope: Scope)
     word === undefined
       ? 'that no rule matches'
       : `"${typeof word === 'string' ? word : stringifyExact(word)}"`;
-  return { kind: 'read', phase: 'working', unknownWord: context.redact(cleanLine(shown, 100)) };
+  const unknownWord = context.redact(cleanLine(shown, 100));
+  context.unknownStatus(unknownWord);
+  return { kind: 'read', phase: 'working', unknownWord };
 }
 
 /** Words are compared exactly; a whole number equals itself however it was spelt. */

@@ -15,6 +15,8 @@ export interface StepContext {
   env(): JsonObject;
   /** An expression that failed on a reply: counted, and logged for whoever mends the adapter. */
   fault(what: string, error: EvaluationFault): void;
+  /** A status word that no rule knows: counted and reported. */
+  unknownStatus(word: string): void;
 }
 
 export type StepRun =

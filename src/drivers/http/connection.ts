@@ -1,0 +1,210 @@
+// The HTTP driver's connection: performs the steps of one adapter against its upstream.
+
+import type { LookupFunction } from 'node:net';
+import type { Dispatcher } from 'undici';
+import { type Clock, systemClock } from '../../clock.ts';
+import { EvaluationFault, type Scope } from '../../config/expression.ts';
+import { TaskferryError } from '../../errors.ts';
+import { type Budget, BudgetEnded } from '../budget.ts';
+import type { ConnectContext, Connection, PerformOptions, StepReply } from '../driver.ts';
+import { ConnectRefused } from './connectors.ts';
+import { type Exchange, exchange, type WireRequest } from './exchange.ts';
+import { describeFault, isReset } from './faults.ts';
+import type { HttpStep, HttpUpstream } from './format.ts';
+import { hostAndPort } from './origins.ts';
+import { type ProxyEnv, proxyAuthorization, proxyFor } from './proxy.ts';
+import { readReply } from './reply.ts';
+import { type BuiltRequest, buildRequest } from './request.ts';
+import { RequestFault } from './request-fault.ts';
+import { createSockets, type Route } from './sockets.ts';
+
+export interface HttpOptions {
+  clock?: Clock;
+  /** HTTPS_PROXY, HTTP_PROXY and NO_PROXY are read from it. Default: the process's. */
+  env?: ProxyEnv;
+  /** Shared by everything that asks this upstream. Default: no limits. */
+  budget?: Budget;
+  /** How host names are resolved. Default: the system's resolver. */
+  lookup?: LookupFunction;
+}
+
+/** A limited reply that names no time stops the adapter this long. */
+const defaultPause = 60_000;
+/** The shortest stop after a limited reply, against "Retry-After: 0" in a loop. */
+const shortestPause = 1000;
+
+/** Opens no socket yet. All of them are closed by `close()`, which also ends what is under way. */
+export function connectHttp(
+  upstream: HttpUpstream,
+  context: ConnectContext,
+  options: HttpOptions = {},
+): Connection<HttpStep> {
+  const { clock = systemClock, env = process.env, budget, lookup } = options;
+  const sockets = createSockets({ connectTimeout: upstream.timeouts.connect, caFile: upstream.ca, lookup });
+  const closing = new AbortController();
+
+  const prepare = (step: HttpStep, scope: Scope, headers: PerformOptions['headers']): Prepared => {
+    const values: Scope = { ...scope, ...context.variables() };
+    const request = buildRequest(upstream, step, values, headers);
+    const proxy = proxyFor(request.url, upstream.proxy?.render(values), env);
+    return { request, ...onTheWire(request, proxy) };
+  };
+
+  /** One request on the wire, within the budget. */
+  const send = async (prepared: Prepared, plan: Plan, fresh: boolean): Promise<Sent> => {
+    const release = (await budget?.acquire(plan.signal)) ?? (() => {});
+    let dispatcher: Dispatcher | undefined;
+    const mark = sockets.mark();
+    try {
+      dispatcher = fresh ? sockets.fresh(prepared.route) : sockets.pooled(prepared.route);
+      const outcome = await exchange(dispatcher, prepared.wire, plan, clock, plan.signal);
+      if (outcome.kind === 'reply') return { outcome, stale: false, sent: true };
+      const { connecting, keptAlive } = sockets.facts(outcome.error, mark);
+      return {
+        outcome,
+        stale: outcome.started && keptAlive && isReset(outcome.error),
+        sent: outcome.started && !connecting,
+      };
+    } finally {
+      if (fresh) await dispatcher?.destroy();
+      release();
+    }
+  };
+
+  const attempt = async (prepared: Prepared, plan: Plan): Promise<StepReply> => {
+    let sent = await send(prepared, plan, false);
+    // The upstream closed an idle socket at the moment it was used again. Asking anew does no harm for these.
+    if (sent.stale && /^(GET|HEAD)$/.test(plan.step.method)) sent = await send(prepared, plan, true);
+    const where = hostAndPort(prepared.request.url);
+    const faultContext = { where, timeouts: upstream.timeouts, maxBytes: plan.bodyCap, sent: sent.sent };
+    if (sent.outcome.kind === 'failed') {
+      return { kind: 'failed', ...describeFault(sent.outcome.error, faultContext), sent: sent.sent };
+    }
+    const reply = await readReply(sent.outcome, {
+      step: plan.step,
+      url: prepared.request.shownUrl,
+      maxBytes: plan.bodyCap,
+      now: clock.now(),
+      describe: (error) => describeFault(error, faultContext),
+    });
+    if (reply.kind === 'reply' && reply.limited && prepared.request.own) {
+      budget?.pauseUntil(clock.now() + Math.max(reply.retryAfterMs ?? defaultPause, shortestPause));
+    }
+    return reply;
+  };
+
+  return {
+    async perform(step, scope, { signal, maxBytes, headers } = {}) {
+      const bodyCap = maxBytes ?? upstream.maxBytes;
+      const discard = step.read === 'none';
+      const plan: Plan = {
+        step,
+        bodyCap,
+        discard,
+        // Enough of it is kept to tell a rate limit by its message.
+        maxBytes: discard ? Math.min(bodyCap, discardedBytes) : bodyCap,
+        timeouts: upstream.timeouts,
+        signal: signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]),
+      };
+      try {
+        const prepared = prepare(step, scope, headers);
+        const reply = await attempt(prepared, plan);
+        const refused = reply.kind === 'reply' && reply.response.status === 401n && prepared.request.own;
+        if (!refused || !refreshed(context)) return reply;
+        return await attempt(prepare(step, scope, headers), plan);
+      } catch (error) {
+        return notSent(error);
+      }
+    },
+    async close() {
+      closing.abort();
+      await sockets.close();
+    },
+  };
+}
+
+/** Most bytes that are read of a body that the step doesn't want; the socket is given up beyond. */
+const discardedBytes = 64 * 1024;
+
+interface Plan {
+  step: HttpStep;
+  /** Most bytes of a body, decoded. */
+  bodyCap: number;
+  /** Most bytes as they arrive. */
+  maxBytes: number;
+  discard: boolean;
+  timeouts: HttpUpstream['timeouts'];
+  signal: AbortSignal;
+}
+
+interface Prepared {
+  request: BuiltRequest;
+  route: Route;
+  wire: WireRequest;
+}
+
+interface Sent {
+  outcome: Exchange;
+  /** A kept-alive socket was closed under the request before an answer came. */
+  stale: boolean;
+  sent: boolean;
+}
+
+function onTheWire(request: BuiltRequest, proxy: URL | undefined): { route: Route; wire: WireRequest } {
+  const { url, method, headers, body, guarded } = request;
+  const path = url.pathname + url.search;
+  // Plain http goes to a plain proxy as a request for the absolute URL: many proxies tunnel to port 443 only.
+  // What must be checked for a private address is tunnelled all the same, so that the check is in one place.
+  if (proxy?.protocol === 'http:' && url.protocol === 'http:' && !guarded) {
+    const authorization = proxyAuthorization(proxy);
+    return {
+      route: { origin: proxy.origin, guarded: false, tunnel: undefined },
+      wire: {
+        origin: proxy.origin,
+        path: url.origin + path,
+        method,
+        headers: {
+          ...headers,
+          host: url.host,
+          ...(authorization !== undefined && { 'proxy-authorization': authorization }),
+        },
+        body,
+      },
+    };
+  }
+  return {
+    route: { origin: url.origin, guarded, tunnel: proxy },
+    wire: { origin: url.origin, path, method, headers, body },
+  };
+}
+
+function refreshed(context: ConnectContext): boolean {
+  try {
+    return context.refreshSecrets();
+  } catch (error) {
+    if (error instanceof TaskferryError) return false;
+    throw error;
+  }
+}
+
+/** What is thrown before a byte goes out, as a reply. Anything else is a fault of ours and goes on up. */
+function notSent(error: unknown): StepReply {
+  if (error instanceof RequestFault)
+    return { kind: 'failed', code: error.code, sent: false, reason: error.message };
+  if (error instanceof EvaluationFault) {
+    return { kind: 'failed', code: 'invalid_request', sent: false, reason: error.message };
+  }
+  if (error instanceof TaskferryError)
+    return { kind: 'failed', code: 'credential', sent: false, reason: error.message };
+  if (error instanceof ConnectRefused)
+    return { kind: 'failed', code: 'connect', sent: false, reason: error.message };
+  if (error instanceof BudgetEnded) {
+    return {
+      kind: 'failed',
+      code: 'aborted',
+      sent: false,
+      reason: `given up before it was sent: ${error.message}`,
+    };
+  }
+  throw error;
+}

@@ -1,0 +1,82 @@
+// What a step reads from the reply's bytes, whatever the reply says its type is.
+
+import { type Json, parseExact } from '../../exact-json.ts';
+import type { ReadKind } from './format.ts';
+
+export interface ReadBody {
+  body: Json;
+  /** A sentence, when the bytes are not what the step expects; `body` is then null. */
+  unreadable?: string;
+}
+
+export interface ReplyFacts {
+  status: number;
+  contentType: string | undefined;
+}
+
+/** No body is no data: null for JSON, '' for text, an empty list for JSON lines. */
+export function readBody(kind: ReadKind, bytes: Buffer, facts: ReplyFacts): ReadBody {
+  switch (kind) {
+    case 'none':
+      return { body: null };
+    case 'text':
+      return { body: decodeText(bytes) };
+    case 'json':
+      return readJson(decodeText(bytes), facts);
+    case 'jsonl':
+      return readLines(decodeText(bytes), facts);
+  }
+}
+
+/** `the reply (502, text/html) <why>: <first 200 characters>`. */
+export function unreadable(why: string, { status, contentType }: ReplyFacts, text: string): ReadBody {
+  const start = excerpt(text, 200);
+  const type = contentType === undefined ? 'no content type' : excerpt(contentType, 80);
+  return {
+    body: null,
+    unreadable: `the reply (${status}, ${type}) ${why}${start === '' ? '' : `: ${start}`}`,
+  };
+}
+
+/** UTF-8; invalid bytes are replaced, a byte order mark is dropped. */
+export function decodeText(bytes: Buffer): string {
+  return new TextDecoder().decode(bytes);
+}
+
+function readJson(text: string, facts: ReplyFacts): ReadBody {
+  if (text.trim() === '') return { body: null };
+  try {
+    return { body: parseExact(text) };
+  } catch (error) {
+    return unreadable(whyNotJson(error), facts, text);
+  }
+}
+
+function readLines(text: string, facts: ReplyFacts): ReadBody {
+  const body: Json[] = [];
+  for (const [index, line] of text.split('\n').entries()) {
+    if (line.trim() === '') continue;
+    try {
+      body.push(parseExact(line));
+    } catch (error) {
+      return unreadable(`${whyNotJson(error)} in line ${index + 1}`, facts, line);
+    }
+  }
+  return { body };
+}
+
+function whyNotJson(error: unknown): string {
+  if (!(error instanceof SyntaxError)) throw error;
+  // The parser's own messages quote the text, which follows anyway.
+  return /^(nested deeper|the number)/.test(error.message)
+    ? `can't be read (${error.message})`
+    : 'is not JSON';
+}
+
+function excerpt(text: string, length: number): string {
+  const plain = text
+    .slice(0, 4 * length)
+    .replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
+    .trim();
+  return [...plain].slice(0, length).join('');
+}
