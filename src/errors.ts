@@ -6,6 +6,7 @@ export type ErrorCode =
   | 'usage'
   | 'port_in_use'
   | 'listen_failed'
+  | 'listen_refused'
   | 'store_full'
   | 'store_locked'
   | 'store_corrupt'

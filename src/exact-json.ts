@@ -11,16 +11,20 @@ const wholeNumber = /^-?\d+$/;
 
 /**
  * Parses JSON text; numbers spelt as whole numbers become `bigint`, all others stay `number`.
- * @throws SyntaxError when the text is not JSON, is nested deeper than {@link maxJsonDepth}, or holds a
- *   number that is not finite.
+ * @throws SyntaxError when the text is not JSON, is nested deeper than `maxDepth` (default
+ *   {@link maxJsonDepth}), or holds a number that is not finite.
  */
-export function parseExact(text: string): Json {
-  return checked(text, (_key, value, { source }) => {
-    if (typeof value !== 'number' || source === undefined) return value;
-    if (wholeNumber.test(source)) return BigInt(source);
-    if (!Number.isFinite(value)) throw new SyntaxError(`the number ${source} is out of range`);
-    return value;
-  });
+export function parseExact(text: string, maxDepth = maxJsonDepth): Json {
+  return checked(
+    text,
+    (_key, value, { source }) => {
+      if (typeof value !== 'number' || source === undefined) return value;
+      if (wholeNumber.test(source)) return BigInt(source);
+      if (!Number.isFinite(value)) throw new SyntaxError(`the number ${source} is out of range`);
+      return value;
+    },
+    maxDepth,
+  );
 }
 
 /**
@@ -45,13 +49,13 @@ export function stringifyExact(value: Json | undefined, indent?: number): string
 
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown;
 
-function checked<T>(text: string, reviver: Reviver): T {
-  refuseDeep(text);
+function checked<T>(text: string, reviver: Reviver, maxDepth = maxJsonDepth): T {
+  refuseDeep(text, maxDepth);
   // The third argument (`source`) is in Node 24 but not yet in TypeScript's library.
   return (JSON.parse as (text: string, reviver: Reviver) => T)(text, reviver);
 }
 
-function refuseDeep(text: string): void {
+function refuseDeep(text: string, maxDepth: number): void {
   let depth = 0;
   let inString = false;
   for (let i = 0; i < text.length; i++) {
@@ -61,11 +65,12 @@ function refuseDeep(text: string): void {
       else if (code === 34) inString = false;
     } else if (code === 34) inString = true;
     else if (code === 123 || code === 91) {
-      if (++depth > maxJsonDepth) throw new SyntaxError(`nested deeper than ${maxJsonDepth} levels`);
+      if (++depth > maxDepth) throw new SyntaxError(`nested deeper than ${maxDepth} levels`);
     } else if (code === 125 || code === 93) depth--;
   }
 }
 
-function rawJson(digits: string): unknown {
+/** A number that `JSON.stringify` writes digit for digit. */
+export function rawJson(digits: string): unknown {
   return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(digits);
 }

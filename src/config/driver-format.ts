@@ -26,10 +26,15 @@ export interface DriverFormat<Upstream = unknown, Step = unknown> {
 export interface Compiler {
   /** Bare CEL. `want`: the type it must give, else a problem is reported. */
   expression(path: Path, source: string, want?: 'bool' | 'string' | 'int' | 'list'): Expression;
-  /** Text with holes. `secrets: false` where a secret must not go even upstream (a path). */
-  text(path: Path, source: string, options?: { secrets: boolean }): TextTemplate;
+  /**
+   * Text with holes. `secrets: false` where a secret must not go even upstream (a path). `offset`: where `source`
+   * starts in the field, when only a part of it is the template.
+   */
+  text(path: Path, source: string, options?: { secrets?: boolean; offset?: number }): TextTemplate;
   /** A structure with holes. */
   value(path: Path, raw: Json): ValueTemplate;
+  /** A file named in the adapter, relative to the adapter's own folder, as an absolute path. */
+  file(path: string): string;
   /** Reports a fault; loading goes on so that all faults are listed at once. */
   problem(path: Path, message: string, hint?: string): void;
 }

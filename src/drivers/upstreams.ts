@@ -6,6 +6,7 @@ import type { Clock } from '../clock.ts';
 import type { Adapter, Limits, Tool } from '../config/adapter.ts';
 import { loadAdapter } from '../config/load.ts';
 import { createRedactor } from '../config/redact.ts';
+import type { ServedAdapter } from '../config/registry.ts';
 import { adapterVariables, type Variables, type VariableValues } from '../config/variables.ts';
 import { formatProblem, TaskferryError } from '../errors.ts';
 import type { JsonObject } from '../exact-json.ts';
@@ -16,15 +17,8 @@ import type { Connection, Driver, Upstream } from './driver.ts';
 import type { StepContext } from './steps.ts';
 import { createUpstream } from './upstream.ts';
 
-/** An adapter under the name it is served by. */
-export interface ServedAdapter {
-  name: string;
-  adapter: Adapter;
-  variables: Variables;
-}
-
 export interface UpstreamsOptions {
-  served: readonly ServedAdapter[];
+  served: readonly Pick<ServedAdapter, 'name' | 'adapter' | 'variables'>[];
   drivers: readonly Driver[];
   /** The stored text of an adapter that a task still follows. */
   loadText(digest: string): Promise<string | undefined>;

@@ -3,18 +3,21 @@
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv';
 import type { Adapter, Tool } from '../config/adapter.ts';
 import type { Upstream } from '../drivers/driver.ts';
-import { type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
-import type { CheckOutput } from './render.ts';
+import type { JsonObject } from '../exact-json.ts';
 
 export interface ServedTool {
   /** Prefix and key: the name on the wire. */
   name: string;
+  /** The name its adapter is served under. */
+  servedAs: string;
   adapter: Adapter;
   tool: Tool;
   upstream: Upstream;
-  checkInput: (args: unknown) => string | undefined;
-  checkOutput: CheckOutput | undefined;
+  checkInput: SchemaCheck;
 }
+
+/** Says what does not fit; undefined when all does. */
+export type SchemaCheck = (value: unknown) => string | undefined;
 
 export interface Catalog {
   /** Adapters as configured, tools as in the file. */
@@ -27,24 +30,27 @@ export function createCatalog(tools: readonly ServedTool[]): Catalog {
   return { tools, byName: (name) => index.get(name) };
 }
 
-export function serveTool(name: string, adapter: Adapter, tool: Tool, upstream: Upstream): ServedTool {
-  const { output } = tool;
-  const checkOutput = output && schemaCheck(output);
-  return {
-    name,
-    adapter,
-    tool,
-    upstream,
-    checkInput: schemaCheck(tool.input),
-    checkOutput: checkOutput && ((structured: Json) => checkOutput(JSON.parse(stringifyExact(structured)))),
-  };
+export function serveTool(
+  name: string,
+  servedAs: string,
+  adapter: Adapter,
+  tool: Tool,
+  upstream: Upstream,
+): ServedTool {
+  return { name, servedAs, adapter, tool, upstream, checkInput: schemaCheck(tool.input) };
 }
 
+const checks = new WeakMap<JsonObject, SchemaCheck>();
+
 /** One validator per schema: two schemas with the same `$id` would share the first one's otherwise. */
-export function schemaCheck(schema: JsonObject): (value: unknown) => string | undefined {
-  const validate = new AjvJsonSchemaValidator().getValidator(JSON.parse(stringifyExact(schema)));
-  return (value) => {
+export function schemaCheck(schema: JsonObject): SchemaCheck {
+  const known = checks.get(schema);
+  if (known) return known;
+  const validate = new AjvJsonSchemaValidator().getValidator(schema);
+  const check: SchemaCheck = (value) => {
     const result = validate(value);
     return result.valid ? undefined : result.errorMessage;
   };
+  checks.set(schema, check);
+  return check;
 }

@@ -13,14 +13,13 @@ export interface HttpDeps {
   hosts: string[];
   /** Host names of web pages that may call, without scheme and port. */
   origins: string[];
+  /** Largest MCP request in bytes. */
+  requestBytes: number;
   /** Resolves when the store takes writes. */
   ready(): Promise<void>;
   metrics: Metrics;
   log: Log;
 }
-
-/** Largest MCP request. */
-const bodyLimit = '4mb';
 
 export function createHttpApp(deps: HttpDeps): Express {
   const app = express();
@@ -48,7 +47,7 @@ export function createHttpApp(deps: HttpDeps): Express {
     { fetch: deps.fetch },
     { onerror: (error) => deps.log.error({ err: error }, 'an MCP exchange failed') },
   );
-  app.all('/mcp', express.json({ limit: bodyLimit, strict: false }), (request, response) => {
+  app.all('/mcp', express.json({ limit: deps.requestBytes, strict: false }), (request, response) => {
     void node(request, response, request.body);
   });
   app.use(
@@ -66,8 +65,6 @@ function onBodyError(error: unknown, _request: Request, response: Response, next
     return;
   }
   const text =
-    type === 'entity.too.large'
-      ? `Request body larger than ${bodyLimit}`
-      : `Parse error: ${message ?? 'unreadable body'}`;
+    type === 'entity.too.large' ? 'Request body too large' : `Parse error: ${message ?? 'unreadable body'}`;
   response.status(status).json({ jsonrpc: '2.0', id: null, error: { code: -32700, message: text } });
 }

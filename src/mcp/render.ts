@@ -3,21 +3,19 @@
 import type { JobResult } from '../drivers/driver.ts';
 import { type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
 import type { Outcome } from '../tasks/outcome.ts';
+import { schemaCheck } from './catalog.ts';
 
 /** JSON-RPC code for a call that could not be carried out. */
 export const internalError = -32603;
-
-/** Says why `structured` is not what the tool's `output` promises; undefined when it is. */
-export type CheckOutput = (structured: Json) => string | undefined;
 
 /**
  * The stored text: `{"result": CallToolResult}`, `{"error": …}`, or `{}` for a cancelled task, whose snapshot has
  * no payload.
  */
-export function renderOutcome(outcome: Outcome, checkOutput: CheckOutput | undefined): string {
+export function renderOutcome(outcome: Outcome, output: JsonObject | undefined): string {
   switch (outcome.kind) {
     case 'result':
-      return stringifyExact({ result: toolResult(outcome.result, checkOutput) });
+      return stringifyExact({ result: toolResult(outcome.result, output) });
     case 'cancelled':
       return '{}';
     case 'error':
@@ -31,9 +29,9 @@ export function renderOutcome(outcome: Outcome, checkOutput: CheckOutput | undef
  * A `CallToolResult`. It says `resultType: "complete"` also where it stands inside a task: the official client
  * refuses it otherwise.
  */
-export function toolResult(result: JobResult, checkOutput: CheckOutput | undefined): JsonObject {
+export function toolResult(result: JobResult, output: JsonObject | undefined): JsonObject {
   const mismatch =
-    result.isError || checkOutput === undefined ? undefined : checkOutput(result.structured ?? null);
+    result.isError || output === undefined ? undefined : mismatchOf(output, result.structured ?? null);
   const isError = result.isError || mismatch !== undefined;
   const text =
     mismatch === undefined
@@ -48,6 +46,11 @@ export function toolResult(result: JobResult, checkOutput: CheckOutput | undefin
     ...(result.structured !== undefined && !isError && { structuredContent: result.structured }),
     ...(isError && { isError: true }),
   };
+}
+
+/** Why `structured` is not what the tool's `output` promises; the validator knows no bigint, so it sees numbers. */
+function mismatchOf(output: JsonObject, structured: Json): string | undefined {
+  return schemaCheck(output)(JSON.parse(stringifyExact(structured)));
 }
 
 /** An error that a model can read and act on: nothing was started, or it could not be done. */

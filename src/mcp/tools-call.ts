@@ -92,7 +92,7 @@ async function callDirectly(
 ): Promise<object> {
   const view = { key: randomUUID(), args, confirm: confirmed, job: {}, statusStage: 0 };
   const result = await served.upstream.call(view, context.mcpReq.signal);
-  return parseForWire(stringifyExact(toolResult(result, served.checkOutput))) as object;
+  return parseForWire(stringifyExact(toolResult(result, served.tool.output))) as object;
 }
 
 async function answer(

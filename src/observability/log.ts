@@ -1,13 +1,11 @@
 // The log: JSON lines on stderr by pino, with a last line of defence against secrets.
 
-import { type Logger, pino } from 'pino';
+import { type LevelWithSilent, type Logger, pino } from 'pino';
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>;
 
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
-
 /** @param redact replaces known secret values in every line. */
-export function createLog(level: LogLevel, redact: (text: string) => string): Log {
+export function createLog(level: LevelWithSilent, redact: (text: string) => string): Log {
   return pino(
     { level, base: null, timestamp: pino.stdTimeFunctions.isoTime },
     { write: (line: string) => void process.stderr.write(redact(line)) },

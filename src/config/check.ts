@@ -1,0 +1,71 @@
+// `taskferry check`: says about each file what is wrong with it, or what it offers.
+
+import { readFileSync, statSync } from 'node:fs';
+import { formatProblem, type Problem } from '../errors.ts';
+import type { DriverFormat } from './driver-format.ts';
+import { type LoadedText, loadAdapter, unreadable } from './load.ts';
+import { adapterFilesIn } from './registry.ts';
+import { isObject } from './schema-names.ts';
+import { checkSettingsText } from './settings.ts';
+import { parseYaml } from './yaml.ts';
+
+export interface CheckReport {
+  /** One line each: problems, warnings, and for every good file what it holds. */
+  lines: string[];
+  /** 0 when every file is good; 1 when one has a problem. Warnings don't count. */
+  exitCode: 0 | 1;
+}
+
+/** Checks adapter files, settings files and folders of adapters. Needs no variables and no network. */
+export function checkFiles(paths: readonly string[], formats: readonly DriverFormat[]): CheckReport {
+  const results = paths.flatMap(expand).map((file) => checkFile(file, formats));
+  return {
+    lines: results.flatMap(({ lines }) => lines),
+    exitCode: results.length > 0 && results.every(({ good }) => good) ? 0 : 1,
+  };
+}
+
+function expand(path: string): string[] {
+  const folder = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  // A folder without adapters is kept, to be reported as what it is.
+  const files = folder ? adapterFilesIn(path) : [];
+  return files.length > 0 ? files : [path];
+}
+
+function checkFile(file: string, formats: readonly DriverFormat[]): { lines: string[]; good: boolean } {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    return verdict([unreadable(file, error)]);
+  }
+  if (isSettings(text, file)) return verdict(checkSettingsText(text, file), [], `${file}: settings, good`);
+  const loaded = loadAdapter(text, { file, formats });
+  return verdict(loaded.problems, loaded.warnings, summary(file, loaded));
+}
+
+/** Settings and adapters share no field but `version`. */
+function isSettings(text: string, file: string): boolean {
+  const value = parseYaml(text, file).source?.value ?? null;
+  if (!isObject(value) || value.tools !== undefined || value.upstream !== undefined) return false;
+  return ['adapters', 'listen', 'store', 'log', 'auth'].some((field) => Object.hasOwn(value, field));
+}
+
+function verdict(
+  problems: readonly Problem[],
+  warnings: readonly Problem[] = [],
+  good?: string,
+): { lines: string[]; good: boolean } {
+  const lines = [
+    ...problems.map(formatProblem),
+    ...warnings.map((warning) => formatProblem({ ...warning, message: `warning: ${warning.message}` })),
+  ];
+  if (problems.length === 0 && good !== undefined) lines.push(good);
+  return { lines, good: problems.length === 0 };
+}
+
+function summary(file: string, { adapter }: LoadedText): string | undefined {
+  if (adapter === undefined) return undefined;
+  const tools = adapter.tools.map(({ key }) => key).join(', ');
+  return `${file}: ${adapter.name}, ${adapter.tools.length === 1 ? 'tool' : 'tools'} ${tools}`;
+}

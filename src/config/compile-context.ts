@@ -1,0 +1,139 @@
+// What compiling one adapter file shares: where problems go, the driver's format, and the compiler of one place.
+
+import { isAbsolute, resolve } from 'node:path';
+import type { Problem } from '../errors.ts';
+import type { Json } from '../exact-json.ts';
+import type { Compiler, DriverFormat, Path } from './driver-format.ts';
+import {
+  brokenExpression,
+  type CompileOptions,
+  compileExpression,
+  type Expression,
+  type ExpressionProblem,
+  type Want,
+} from './expression.ts';
+import type { Names, Shape } from './expression-names.ts';
+import { compileText, compileValue, type TextTemplate, type ValueTemplate } from './template.ts';
+import type { YamlSource } from './yaml.ts';
+
+export interface Report {
+  hint?: string | undefined;
+  /** Point at the key instead of the value. */
+  key?: boolean;
+  offset?: number;
+}
+
+export interface FileContext {
+  source: YamlSource;
+  format: DriverFormat;
+  env: Shape;
+  secrets: Shape;
+  /** Every name that any expression of the file reads. */
+  reads: Set<string>;
+  problem(path: Path, message: string, report?: Report): void;
+  warning(path: Path, message: string, report?: Report): void;
+  /** A file named in the adapter, relative to the adapter's folder. */
+  file(path: string): string;
+}
+
+export function fileContext(
+  source: YamlSource,
+  format: DriverFormat,
+  variables: { env: Shape; secrets: Shape },
+  folder: string,
+  found: { problems: Problem[]; warnings: Problem[] },
+): FileContext {
+  return {
+    source,
+    format,
+    ...variables,
+    reads: new Set(),
+    problem: (path, message, report) => found.problems.push(source.problem(path, message, report)),
+    warning: (path, message, report) => found.warnings.push(source.problem(path, message, report)),
+    file: (path) => (isAbsolute(path) ? path : resolve(folder, path)),
+  };
+}
+
+/** One place of the file: what may be read there, and how much it may give. */
+export interface Place {
+  /** Without secrets. */
+  names: Names;
+  /** Names tested by the `when` of the same step. */
+  present?: ReadonlySet<string>;
+  maxBytes?: number | undefined;
+}
+
+/** Compiles single fields; everything it compiles adds to `reads`. */
+export interface PlaceCompiler {
+  reads: Set<string>;
+  expression(path: Path, source: string, options?: { want?: Want; resolveUrl?: boolean }): Tested;
+  text(path: Path, source: string, options?: { secrets?: boolean; offset?: number }): TextTemplate;
+  value(path: Path, raw: Json, options?: { secrets?: boolean }): ValueTemplate;
+}
+
+export interface Tested {
+  expression: Expression;
+  /** Names the expression tests with `has()`. */
+  tested: ReadonlySet<string>;
+}
+
+export function placeCompiler(context: FileContext, place: Place): PlaceCompiler {
+  const reads = new Set<string>();
+  const withSecrets: Names = { ...place.names, secrets: context.secrets };
+  const options = (secrets: boolean | undefined): CompileOptions => ({
+    names: secrets ? withSecrets : place.names,
+    present: place.present,
+    maxBytes: place.maxBytes,
+  });
+  const note = (names: ReadonlySet<string>): void => {
+    for (const name of names) {
+      reads.add(name);
+      context.reads.add(name);
+    }
+  };
+  const reportAll = (path: Path, problems: readonly ExpressionProblem[], shift = 0): void => {
+    for (const { message, hint, offset } of problems)
+      context.problem(path, message, { hint, offset: offset + shift });
+  };
+  return {
+    reads,
+    expression(path, source, { want, resolveUrl } = {}) {
+      const { expression, problems, tested } = compileExpression(source, {
+        ...options(false),
+        want,
+        resolveUrl,
+      });
+      if (source.startsWith('$' + '{{')) {
+        const hint = 'this field is an expression already: write it without the marks';
+        context.problem(path, 'holes are for text', { hint });
+      } else reportAll(path, problems);
+      if (expression) note(expression.reads);
+      return { expression: expression ?? brokenExpression(source), tested };
+    },
+    text(path, source, { secrets, offset } = {}) {
+      const { template, problems } = compileText(source, options(secrets));
+      reportAll(path, problems, offset);
+      note(template.reads);
+      return template;
+    },
+    value(path, raw, { secrets } = {}) {
+      const { template, problems } = compileValue(raw, options(secrets));
+      for (const problem of problems) reportAll([...path, ...problem.path], [problem]);
+      note(template.reads);
+      return template;
+    },
+  };
+}
+
+/** The compiler handed to a driver's format for the fields of the object at `base`. */
+export function driverCompiler(context: FileContext, base: Path, place: PlaceCompiler): Compiler {
+  return {
+    expression: (path, source, want) =>
+      place.expression([...base, ...path], source, want === undefined ? {} : { want }).expression,
+    text: (path, source, options = {}) =>
+      place.text([...base, ...path], source, { ...options, secrets: options.secrets ?? true }),
+    value: (path, raw) => place.value([...base, ...path], raw, { secrets: true }),
+    file: context.file,
+    problem: (path, message, hint) => context.problem([...base, ...path], message, { hint }),
+  };
+}

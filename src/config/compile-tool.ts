@@ -1,0 +1,251 @@
+// Compiles one tool, part by part in the order of a job's life, so that each part knows the captures before it.
+
+import type { JsonObject } from '../exact-json.ts';
+import type { Phase, StatusStage, Tool } from './adapter.ts';
+import type { RawStage, RawTool } from './adapter-schema.ts';
+import type { FileContext } from './compile-context.ts';
+import { compileAsk, compileConfirm } from './compile-questions.ts';
+import { compileResult } from './compile-result.ts';
+import { compileState, phasesOf } from './compile-state.ts';
+import { compileCreate, compileStep, compileSteps, itemsOf, storedType } from './compile-step.ts';
+import { compileTiming, compileWithoutTasks } from './compile-timing.ts';
+import type { Path } from './driver-format.ts';
+import type { Names, Shape } from './expression-names.ts';
+import { objectSchemaFaults } from './schema-check.ts';
+import { namesOfSchema } from './schema-names.ts';
+import { type Captured, withCaptures } from './tool-names.ts';
+
+/** Names that taskferry's own tools have. */
+export const reservedTools = ['task_status', 'task_answer', 'task_cancel'];
+
+const longName = 40;
+/** Parts that belong to a job, which a tool with `call` doesn't have. */
+const jobParts = ['status', 'cancel', 'ask', 'failure', 'timing', 'withoutTasks', 'onDisconnect'] as const;
+
+export function compileTool(key: string, raw: RawTool, context: FileContext): Tool {
+  const path: Path = ['tools', key];
+  checkName(key, path, context);
+  const input = compileInput(raw.input, [...path, 'input'], context);
+  const output = compileOutput(raw.output, [...path, 'output'], context);
+
+  const start: Names = { args: input.args, env: context.env };
+  const { questions: confirm, confirm: answers } = compileConfirm(
+    raw.confirm ?? [],
+    [...path, 'confirm'],
+    start,
+    context,
+  );
+  const base: Names = { args: input.args, confirm: answers, env: context.env };
+
+  const common = {
+    key,
+    title: raw.title,
+    description: raw.description,
+    // The file was read as JSON values only.
+    annotations: raw.annotations as JsonObject | undefined,
+    input: input.schema,
+    output,
+    confirm,
+    timing: compileTiming(raw.timing, [...path, 'timing'], context),
+    withoutTasks: compileWithoutTasks(raw.withoutTasks, [...path, 'withoutTasks'], context),
+    onDisconnect: raw.onDisconnect ?? 'keep',
+  } as const;
+  checkParts(raw, path, context);
+  if (output !== undefined && raw.result?.structured === undefined)
+    context.problem([...path, 'output'], 'needs result.structured, which makes what it describes', {
+      key: true,
+    });
+  return raw.call === undefined
+    ? { ...common, kind: 'job', ...compileJob(raw, path, base, context) }
+    : { ...common, kind: 'call', ...compileCall(raw, path, base, context) };
+}
+
+type Parts = Pick<Tool, 'create' | 'status' | 'cancel' | 'ask' | 'result' | 'failure'>;
+
+function compileCall(raw: RawTool, path: Path, base: Names, context: FileContext): Parts {
+  const place = { context, base, captured: new Map() };
+  const { steps, captured } = compileSteps(raw.call, [...path, 'call'], {
+    ...place,
+    role: 'call',
+    lastReply: false,
+  });
+  const create = steps.map((step) => ({
+    ...step,
+    idempotency: undefined,
+    find: undefined,
+    repeatable: false,
+  }));
+  return {
+    create,
+    status: [],
+    cancel: [],
+    ask: [],
+    result: compileResult(raw.result, [...path, 'result'], { ...place, captured }),
+    failure: compileResult(undefined, [...path, 'failure'], { ...place, captured }),
+  };
+}
+
+function compileJob(raw: RawTool, path: Path, base: Names, context: FileContext): Parts {
+  const place = { context, base };
+  const { steps: create, captured: created } =
+    raw.create === undefined
+      ? { steps: [], captured: new Map() }
+      : compileCreate(raw.create, [...path, 'create'], {
+          ...place,
+          captured: laterCaptures(raw),
+          role: 'create',
+          lastReply: false,
+        });
+  const stages = compileStages(raw.status, [...path, 'status'], base, created, context);
+  checkPhases(raw, stages, path, context);
+
+  const { questions: ask, captured: asked } = compileAsk(raw.ask ?? [], [...path, 'ask'], {
+    ...place,
+    captured: knownAt(stages, 'input_required', created),
+  });
+  const withAsked = (captured: Captured): Captured => {
+    const names = [...asked].map(([name, { type, by }]) => ({ name, type, by }));
+    return names.reduce(
+      (all, { name, type, by }) => withCaptures(all, [{ name, type }], { certain: false, by }),
+      captured,
+    );
+  };
+  return {
+    create,
+    status: stages.map(({ stage }) => stage),
+    cancel: compileSteps(raw.cancel, [...path, 'cancel'], {
+      ...place,
+      captured: withAsked(created),
+      role: 'cancel',
+      lastReply: true,
+    }).steps,
+    ask,
+    result: compileResult(raw.result, [...path, 'result'], {
+      ...place,
+      captured: withAsked(knownAt(stages, 'succeeded', created)),
+    }),
+    failure: compileResult(raw.failure, [...path, 'failure'], {
+      ...place,
+      captured: withAsked(knownAt(stages, 'failed', created)),
+    }),
+  };
+}
+
+interface CompiledStage {
+  stage: StatusStage;
+  phases: Set<Phase>;
+  /** Captures known once the stage's reply was read. */
+  captured: Captured;
+}
+
+function compileStages(
+  raw: RawTool['status'],
+  path: Path,
+  base: Names,
+  created: Captured,
+  context: FileContext,
+): CompiledStage[] {
+  let captured = created;
+  return itemsOf<RawStage>(raw, path).map(({ item, at }) => {
+    const compiled = compileStep(item, at, { context, base, captured, role: 'status', lastReply: false });
+    captured = compiled.captured;
+    const state = compileState(item.state, [...at, 'state'], compiled.after, context);
+    const message =
+      item.message === undefined ? undefined : compiled.after.text([...at, 'message'], item.message);
+    return { stage: { ...compiled.step, state, message }, phases: phasesOf(state), captured };
+  });
+}
+
+/** Captures that are sure when the job is seen in `phase`: those up to the first stage that can say so. */
+function knownAt(stages: readonly CompiledStage[], phase: Phase, created: Captured): Captured {
+  const first = stages.find(({ phases }) => phases.has(phase)) ?? stages.at(-1);
+  return first?.captured ?? created;
+}
+
+/** Captures of status steps and questions: known by name from the start, but with no value yet. */
+function laterCaptures(raw: RawTool): Captured {
+  let captured: Captured = new Map();
+  const add = (capture: { [name: string]: string } | undefined, by: string): void => {
+    const names = Object.keys(capture ?? {}).map((name) => ({ name, type: storedType('dyn') }));
+    captured = withCaptures(captured, names, { certain: false, by });
+  };
+  for (const { item, at } of itemsOf<RawStage>(raw.status, ['status']))
+    add(item.capture, `the stage ${item.stage ?? at.join('.')}`);
+  for (const item of raw.ask ?? []) add(item.fetch?.capture, `the question ${item.key}`);
+  return captured;
+}
+
+function compileInput(
+  raw: RawTool['input'],
+  path: Path,
+  context: FileContext,
+): { schema: JsonObject; args: Shape } {
+  if (raw === undefined) {
+    const schema: JsonObject = { type: 'object', additionalProperties: false };
+    return {
+      schema,
+      args: { kind: 'members', members: {}, open: false, declare: 'declare it under input.properties' },
+    };
+  }
+  // The file was read as JSON values only.
+  const schema = raw as JsonObject;
+  const faults = objectSchemaFaults(schema);
+  for (const fault of faults) context.problem([...path, ...fault.path], fault.message, { hint: fault.hint });
+  const args: Shape =
+    faults.length > 0
+      ? { kind: 'any' }
+      : namesOfSchema(schema, { path: 'args', declare: 'declare it under input.properties', defaults: true });
+  return { schema, args };
+}
+
+function compileOutput(raw: RawTool['output'], path: Path, context: FileContext): JsonObject | undefined {
+  if (raw === undefined) return undefined;
+  const schema = raw as JsonObject;
+  for (const fault of objectSchemaFaults(schema))
+    context.problem([...path, ...fault.path], fault.message, { hint: fault.hint });
+  return schema;
+}
+
+function checkName(key: string, path: Path, context: FileContext): void {
+  if (reservedTools.includes(key))
+    context.problem(path, `the name ${key} is taken by taskferry itself`, { key: true });
+  else if (key.length > longName)
+    context.warning(path, `the name has ${key.length} characters`, {
+      key: true,
+      hint: `clients put prefixes before it: stay under ${longName}`,
+    });
+}
+
+function checkParts(raw: RawTool, path: Path, context: FileContext): void {
+  if (raw.call !== undefined) {
+    if (raw.create !== undefined)
+      context.problem([...path, 'call'], 'a tool has either create or call', { key: true });
+    else
+      for (const part of jobParts)
+        if (raw[part] !== undefined)
+          context.problem([...path, part], `a tool with call has no job, so no ${part}`, { key: true });
+    return;
+  }
+  if (raw.create === undefined) {
+    context.problem(path, 'needs create (a job) or call (a plain request)', { key: true });
+    return;
+  }
+  if (raw.status === undefined)
+    context.problem(path, 'needs status, which says how the job is followed', { key: true });
+}
+
+function checkPhases(raw: RawTool, stages: readonly CompiledStage[], path: Path, context: FileContext): void {
+  if (stages.length === 0) return;
+  const phases = new Set(stages.flatMap((stage) => [...stage.phases]));
+  if (!phases.has('succeeded'))
+    context.problem([...path, 'status'], 'no state rule says when the job has succeeded', {
+      key: true,
+      hint: 'add succeeded under state',
+    });
+  if (raw.ask !== undefined && raw.ask.length > 0 && !phases.has('input_required'))
+    context.problem([...path, 'ask'], 'is never asked: no state rule gives input_required', { key: true });
+  if (raw.timing?.onTimeout === 'cancel' && raw.cancel === undefined)
+    context.problem([...path, 'timing', 'onTimeout'], 'needs cancel, which says how a job is cancelled');
+  if (raw.onDisconnect === 'cancel' && raw.cancel === undefined)
+    context.problem([...path, 'onDisconnect'], 'needs cancel, which says how a job is cancelled');
+}

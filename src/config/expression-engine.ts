@@ -1,0 +1,65 @@
+// The CEL engine as taskferry sets it up: its bounds, and the functions lastSegment and resolveUrl.
+
+import { Environment, Optional } from '@marcbachmann/cel-js';
+
+/** Bounds of one expression; with the loop rules of the lint they bound what an evaluation can cost. */
+const engineOptions = {
+  enableOptionalTypes: true,
+  homogeneousAggregateLiterals: false,
+  limits: { maxAstNodes: 500, maxDepth: 32, maxListElements: 100, maxMapEntries: 100, maxCallArguments: 8 },
+};
+
+/**
+ * A fresh engine. Both helpers take a text or an optional text; an empty optional stays empty.
+ * `anyName`: names need no declaration and have any type.
+ */
+export function newEngine({ anyName = false }: { anyName?: boolean } = {}): Environment {
+  return new Environment({ ...engineOptions, unlistedVariablesAreDyn: anyName })
+    .registerFunction('lastSegment(string): string', lastSegment)
+    .registerFunction('lastSegment(optional): optional<string>', optionally(lastSegment))
+    .registerFunction('resolveUrl(string): string', resolveUrl)
+    .registerFunction('resolveUrl(optional): optional<string>', optionally(resolveUrl));
+}
+
+// Evaluation is synchronous, so the URL that `resolveUrl` works against can be kept here while it runs.
+let base: string | undefined;
+
+/** Runs an evaluation in which `resolveUrl` resolves against `url`. */
+export function withBaseUrl<T>(url: string | undefined, run: () => T): T {
+  const outer = base;
+  base = url;
+  try {
+    return run();
+  } finally {
+    base = outer;
+  }
+}
+
+function optionally(run: (text: string) => string): (value: Optional) => Optional<string> {
+  return (value) => {
+    if (!value.hasValue()) return Optional.none();
+    const text = value.value();
+    if (typeof text !== 'string') throw new Error('a URL must be text');
+    return Optional.of(run(text));
+  };
+}
+
+/** The last part of a URL's path that is not empty, percent-decoded once. */
+function lastSegment(url: string): string {
+  const path = url.replace(/[?#].*$/s, '').replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '');
+  const segment = path.split('/').findLast((part) => part !== '');
+  if (segment === undefined) throw new Error('the URL has no path segment');
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}
+
+/** An absolute URL, resolved as a browser resolves a link on the page that was asked for. */
+function resolveUrl(reference: string): string {
+  if (base === undefined) throw new Error('there is no request URL to resolve against');
+  const url = URL.parse(reference, base);
+  if (url === null) throw new Error('not a URL');
+  return url.href;
+}

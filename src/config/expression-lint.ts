@@ -1,0 +1,237 @@
+// The guards over an expression's syntax tree: no regular expressions, no loop in a loop, no bind, and only
+// names that may be read at that place.
+
+import type { ASTNode } from '@marcbachmann/cel-js';
+import { suggestion } from './did-you-mean.ts';
+import type { CompileOptions, ExpressionProblem } from './expression.ts';
+import type { Member, Shape } from './expression-names.ts';
+
+export interface NameUse {
+  problems: ExpressionProblem[];
+  /** `args.owner`, `job.id`; a root alone when all of it is read or its members are not known. */
+  reads: Set<string>;
+  /** Roots that are read as one value. */
+  whole: Set<string>;
+  /** Names inside `has()`. */
+  tested: Set<string>;
+}
+
+const loops = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
+/** Every root there is, so that a known name in the wrong place gets a better message than a typo. */
+const allRoots = ['args', 'job', 'task', 'confirm', 'env', 'secrets', 'response', 'answer'];
+
+/** Walks the tree once and reports everything the type checker doesn't know about. */
+export function lintExpression(ast: ASTNode, options: CompileOptions): NameUse {
+  const use: NameUse = { problems: [], reads: new Set(), whole: new Set(), tested: new Set() };
+  collectTested(ast, use.tested);
+  const certain = (name: string): boolean => use.tested.has(name) || options.present?.has(name) === true;
+  walk(ast, { options, use, certain, locals: new Set(), inLoop: false });
+  return use;
+}
+
+interface Walk {
+  options: CompileOptions;
+  use: NameUse;
+  certain: (name: string) => boolean;
+  /** Variables of the loops around. */
+  locals: ReadonlySet<string>;
+  inLoop: boolean;
+}
+
+function walk(node: ASTNode, at: Walk): void {
+  const chain = accessChain(node);
+  if (chain !== undefined && !at.locals.has(chain.root)) checkName(chain, at, false);
+  else if (node.op === 'call') walkCall(node, node.args[0], node.args[1], at);
+  else if (node.op === 'rcall') walkMethod(node, node.args[0], node.args[1], node.args[2], at);
+  else for (const child of children(node)) walk(child, at);
+}
+
+function walkCall(node: ASTNode, name: string, args: readonly ASTNode[], at: Walk): void {
+  const chain = name === 'has' && args[0] !== undefined ? accessChain(args[0]) : undefined;
+  if (chain !== undefined && !at.locals.has(chain.root)) {
+    checkName(chain, at, true);
+    return;
+  }
+  refuseRegex(node, name, at);
+  if (name === 'resolveUrl' && !at.options.resolveUrl) {
+    const fix = 'capture the resolved URL, then use the capture';
+    report(at, node.start, 'resolveUrl() can only be used in a capture', fix);
+  }
+  for (const argument of args) walk(argument, at);
+}
+
+function walkMethod(node: ASTNode, name: string, target: ASTNode, args: readonly ASTNode[], at: Walk): void {
+  if (target.op === 'id' && target.args === 'cel') {
+    report(at, node.start, 'cel.bind() is not available', 'write the value twice, or capture it first');
+    return;
+  }
+  refuseRegex(node, name, at);
+  // `optional.of(x)` and `optional.none()`: the namespace is no name of ours.
+  if (!(target.op === 'id' && target.args === 'optional')) walk(target, at);
+  if (!loops.has(name) || args.length < 2) {
+    for (const argument of args) walk(argument, at);
+    return;
+  }
+  if (at.inLoop) {
+    report(
+      at,
+      node.start,
+      `${name}() inside another loop is not available`,
+      'loops may follow each other, not nest',
+    );
+    return;
+  }
+  const [variable, ...bodies] = args;
+  const locals = new Set(at.locals);
+  if (variable?.op === 'id') locals.add(variable.args);
+  for (const body of bodies) walk(body, { ...at, locals, inLoop: true });
+}
+
+function refuseRegex(node: ASTNode, name: string, at: Walk): void {
+  if (name !== 'matches') return;
+  const hint = 'use startsWith, endsWith, contains, split or lastSegment';
+  report(at, node.start, 'matches() is not available: a regular expression can run for minutes', hint);
+}
+
+interface Chain {
+  root: string;
+  rootStart: number;
+  steps: { name: string; optional: boolean; offset: number }[];
+}
+
+/** `args.a["b"].?c` as root and steps; undefined when it doesn't start at a name or has a computed index. */
+function accessChain(node: ASTNode): Chain | undefined {
+  switch (node.op) {
+    case 'id':
+      return { root: node.args, rootStart: node.start, steps: [] };
+    case '.':
+    case '.?': {
+      const chain = accessChain(node.args[0]);
+      const name = node.args[1];
+      chain?.steps.push({ name, optional: node.op === '.?', offset: node.end - name.length });
+      return chain;
+    }
+    case '[]':
+    case '[?]': {
+      const [target, index] = node.args;
+      if (index.op !== 'value' || typeof index.args !== 'string') return undefined;
+      const chain = accessChain(target);
+      chain?.steps.push({ name: index.args, optional: node.op === '[?]', offset: index.start });
+      return chain;
+    }
+    default:
+      return undefined;
+  }
+}
+
+function checkName(chain: Chain, at: Walk, tested: boolean): void {
+  const { names } = at.options;
+  let shape: Shape | undefined = Object.hasOwn(names, chain.root) ? names[chain.root] : undefined;
+  if (shape === undefined) {
+    reportRoot(chain, at);
+    return;
+  }
+
+  const [first] = chain.steps;
+  if (shape.kind === 'any' || first === undefined || chain.root === 'response') at.use.reads.add(chain.root);
+  else at.use.reads.add(`${chain.root}.${first.name}`);
+  if (first === undefined) {
+    at.use.whole.add(chain.root);
+    if (chain.root === 'secrets')
+      report(at, chain.rootStart, 'secrets can only be read one by one', 'write secrets.NAME');
+  }
+
+  let path = chain.root;
+  let optional = false;
+  for (const [index, step] of chain.steps.entries()) {
+    if (shape === undefined || shape.kind === 'any') return;
+    const member: Member | undefined = Object.hasOwn(shape.members, step.name)
+      ? shape.members[step.name]
+      : undefined;
+    if (member === undefined) {
+      if (!shape.open) reportMember(path, step, shape, at);
+      return;
+    }
+    path = `${path}.${step.name}`;
+    optional ||= step.optional || (tested && index === chain.steps.length - 1);
+    if (!member.certain && !optional && !at.certain(path)) {
+      report(
+        at,
+        step.offset,
+        `${path} may be missing here`,
+        member.fix ?? `read it as ${optionalForm(path)}`,
+      );
+      return;
+    }
+    shape = member.shape;
+  }
+}
+
+function optionalForm(path: string): string {
+  const cut = path.lastIndexOf('.');
+  return `${path.slice(0, cut)}.?${path.slice(cut + 1)}`;
+}
+
+function reportRoot(chain: Chain, at: Walk): void {
+  const here = Object.keys(at.options.names);
+  const list = `here: ${here.join(', ')}`;
+  const message = allRoots.includes(chain.root)
+    ? `"${chain.root}" can't be read here`
+    : `unknown name "${chain.root}"${suggestion(chain.root, here)}`;
+  const secret =
+    chain.root === 'secrets' ? 'secrets are only for what is sent upstream, and never for a path' : list;
+  report(at, chain.rootStart, message, secret);
+}
+
+function reportMember(
+  path: string,
+  step: { name: string; offset: number },
+  shape: Extract<Shape, { kind: 'members' }>,
+  at: Walk,
+): void {
+  const known = Object.keys(shape.members);
+  const near = suggestion(step.name, known);
+  const hint = near === '' ? shape.declare : undefined;
+  report(at, step.offset, `${path} has no "${step.name}"${near}`, hint);
+}
+
+function collectTested(node: ASTNode, tested: Set<string>): void {
+  if (node.op === 'call' && node.args[0] === 'has' && node.args[1][0] !== undefined) {
+    const chain = accessChain(node.args[1][0]);
+    if (chain) {
+      let path = chain.root;
+      for (const step of chain.steps) {
+        path = `${path}.${step.name}`;
+        tested.add(path);
+      }
+    }
+    return;
+  }
+  for (const child of children(node)) collectTested(child, tested);
+}
+
+function children(node: ASTNode): readonly ASTNode[] {
+  switch (node.op) {
+    case 'value':
+    case 'id':
+      return [];
+    case '.':
+    case '.?':
+      return [node.args[0]];
+    case 'call':
+      return node.args[1];
+    case 'rcall':
+      return [node.args[1], ...node.args[2]];
+    case 'map':
+      return node.args.flat();
+    case '!_':
+    case '-_':
+      return [node.args];
+    default:
+      return node.args;
+  }
+}
+
+function report(at: Walk, offset: number, message: string, hint?: string): void {
+  at.use.problems.push(hint === undefined ? { offset, message } : { offset, message, hint });
+}

@@ -1,0 +1,156 @@
+// Checks of the JSON Schemas inside an adapter: they must compile, and questions must be flat.
+
+import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv';
+import type { Json, JsonObject } from '../exact-json.ts';
+import { suggestion } from './did-you-mean.ts';
+import type { Path } from './driver-format.ts';
+import { isObject } from './schema-names.ts';
+
+export interface SchemaFault {
+  /** Relative to the schema. */
+  path: Path;
+  message: string;
+  hint?: string;
+  /** Point at the key instead of the value. */
+  key?: boolean;
+}
+
+/** Larger schemas are a mistake: every client loads them with the tool list. */
+const maxSchemaDepth = 40;
+
+/** Arguments, and structured content: JSON Schema 2020-12 with `type: object` at its root. */
+export function objectSchemaFaults(schema: JsonObject): SchemaFault[] {
+  if (schema.type === undefined) return [{ path: [], message: 'needs type: object' }];
+  if (schema.type !== 'object') return [{ path: ['type'], message: 'must be object' }];
+  const faults = [...unknownTypes(schema, [], 0), ...undeclaredRequired(schema)];
+  return faults.length > 0 ? faults : compileFaults(schema);
+}
+
+const types = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'];
+
+/** Misspelt types of properties, told at their place and with a suggestion. */
+function unknownTypes(schema: Json, path: Path, depth: number): SchemaFault[] {
+  if (!isObject(schema) || depth > maxSchemaDepth) return [];
+  const { type, properties, items } = schema;
+  const faults: SchemaFault[] = [];
+  if (typeof type === 'string' && !types.includes(type))
+    faults.push({ path: [...path, 'type'], message: `there is no type "${type}"${suggestion(type, types)}` });
+  if (isObject(properties))
+    for (const [name, property] of Object.entries(properties))
+      faults.push(...unknownTypes(property, [...path, 'properties', name], depth + 1));
+  return [...faults, ...unknownTypes(items ?? null, [...path, 'items'], depth + 1)];
+}
+
+/** A misspelt name under `required` would refuse every call. */
+function undeclaredRequired(schema: JsonObject): SchemaFault[] {
+  const names = isObject(schema.properties) ? Object.keys(schema.properties) : [];
+  const required = Array.isArray(schema.required) ? schema.required : [];
+  const open = schema.additionalProperties === true || isObject(schema.additionalProperties);
+  const composed = ['allOf', 'anyOf', 'oneOf', '$ref', 'patternProperties', 'if'].some((word) =>
+    Object.hasOwn(schema, word),
+  );
+  if (open || composed) return [];
+  return required.flatMap((name, index): SchemaFault[] => {
+    if (typeof name !== 'string' || names.includes(name)) return [];
+    return [
+      { path: ['required', index], message: `there is no property "${name}"${suggestion(name, names)}` },
+    ];
+  });
+}
+
+/** A fresh validator for each schema: one instance would mix up their `$id`s. */
+function compileFaults(schema: JsonObject): SchemaFault[] {
+  if (depthOf(schema) > maxSchemaDepth) return [{ path: [], message: 'the schema is nested too deeply' }];
+  try {
+    new AjvJsonSchemaValidator().getValidator(schema);
+    return [];
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    return [{ path: placeIn(schema, text), message: `is no JSON Schema 2020-12: ${text.slice(0, 300)}` }];
+  }
+}
+
+/** `schema is invalid: data/properties/a/type must be …` names a place. */
+function placeIn(schema: JsonObject, text: string): Path {
+  const pointer = /data((?:\/[^\s,]+)+)/.exec(text)?.[1];
+  if (pointer === undefined) return [];
+  const path: (string | number)[] = [];
+  let current: Json | undefined = schema;
+  for (const part of pointer.slice(1).split('/')) {
+    const key = part.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (Array.isArray(current)) {
+      path.push(Number(key));
+      current = current[Number(key)];
+    } else if (isObject(current) && Object.hasOwn(current, key)) {
+      path.push(key);
+      current = current[key];
+    } else break;
+  }
+  return path;
+}
+
+function depthOf(value: Json): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  return 1 + Math.max(0, ...Object.values(value).map(depthOf));
+}
+
+const fieldKeywords: { [type: string]: readonly string[] } = {
+  string: ['enum', 'enumNames', 'oneOf', 'const', 'minLength', 'maxLength', 'pattern', 'format'],
+  number: ['minimum', 'maximum'],
+  integer: ['minimum', 'maximum'],
+  boolean: [],
+};
+const everyField = ['type', 'title', 'description', 'default'];
+const stringFormats = ['email', 'uri', 'date', 'date-time'];
+
+/** A question's schema: what MCP clients can show as a form, one level of plain fields. */
+export function questionSchemaFaults(schema: JsonObject): SchemaFault[] {
+  const faults: SchemaFault[] = [];
+  if (schema.type !== 'object')
+    faults.push({ path: schema.type === undefined ? [] : ['type'], message: 'needs type: object' });
+  const known = ['type', 'properties', 'required', 'title', 'description', '$schema'];
+  for (const key of Object.keys(schema))
+    if (!known.includes(key))
+      faults.push({
+        path: [key],
+        key: true,
+        message: `a question's schema can't have "${key}"${suggestion(key, known)}`,
+      });
+  if (!isObject(schema.properties)) faults.push({ path: [], message: 'needs properties' });
+  else
+    for (const [name, field] of Object.entries(schema.properties))
+      faults.push(...fieldFaults(field, ['properties', name]));
+  return faults.length > 0 ? faults : [...undeclaredRequired(schema), ...compileFaults(schema)];
+}
+
+function fieldFaults(field: Json, path: Path): SchemaFault[] {
+  if (!isObject(field)) return [{ path, message: 'must be a map with a type' }];
+  const type = field.type ?? (Array.isArray(field.enum) ? 'string' : undefined);
+  if (typeof type !== 'string' || !Object.hasOwn(fieldKeywords, type)) {
+    const message = "a question's field must be a string, number, integer, boolean or enum";
+    return [
+      {
+        path: field.type === undefined ? path : [...path, 'type'],
+        message,
+        hint: 'questions are flat: no objects, no lists',
+      },
+    ];
+  }
+  const known = [...everyField, ...(fieldKeywords[type] ?? [])];
+  const faults = Object.keys(field).flatMap((key): SchemaFault[] =>
+    known.includes(key)
+      ? []
+      : [
+          {
+            path: [...path, key],
+            key: true,
+            message: `a ${type} field can't have "${key}"${suggestion(key, known)}`,
+          },
+        ],
+  );
+  if (Array.isArray(field.enum) && !field.enum.every((item) => typeof item === 'string'))
+    faults.push({ path: [...path, 'enum'], message: 'the choices must be text', hint: 'quote them' });
+  if (typeof field.format === 'string' && !stringFormats.includes(field.format))
+    faults.push({ path: [...path, 'format'], message: `must be one of ${stringFormats.join(', ')}` });
+  return faults;
+}

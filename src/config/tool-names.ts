@@ -1,0 +1,77 @@
+// What expressions may read at each place of one tool: arguments, earlier answers, captures known by then.
+
+import type { Names, Shape } from './expression-names.ts';
+
+/** Captures by name: whether a value is sure to be there, and its type. */
+export type Captured = ReadonlyMap<string, { certain: boolean; type: string; by: string }>;
+
+export const task: Shape = {
+  kind: 'members',
+  members: { key: { type: 'string', certain: true } },
+  open: false,
+  declare: 'only task.key can be read; the task id is never shown to an upstream',
+};
+
+/** What drivers make of a reply. */
+export const response: Shape = {
+  kind: 'members',
+  members: {
+    status: { type: 'int', certain: true },
+    headers: { type: 'map<string, dyn>', certain: true },
+    body: { type: 'dyn', certain: true },
+    url: { type: 'string', certain: true },
+  },
+  open: false,
+  declare: 'a reply has status, headers, body and url',
+};
+
+/** Variables of the file, all text. */
+export function variables(names: readonly string[], list: string): Shape {
+  return {
+    kind: 'members',
+    members: Object.fromEntries(names.map((name) => [name, { type: 'string', certain: true }])),
+    open: false,
+    declare: `list it under ${list}`,
+  };
+}
+
+export function jobShape(captured: Captured): Shape {
+  return {
+    kind: 'members',
+    members: Object.fromEntries(
+      [...captured].map(([name, { certain, type, by }]) => [
+        name,
+        {
+          type,
+          certain,
+          fix: `it is captured by ${by}; test has(job.${name}) in when, or read job.?${name}.orValue(…)`,
+        },
+      ]),
+    ),
+    open: false,
+    declare: 'capture it in an earlier step',
+  };
+}
+
+/** Adds captures; a name that was certain stays so. */
+export function withCaptures(
+  captured: Captured,
+  names: Iterable<{ name: string; type: string }>,
+  how: { certain: boolean; by: string },
+): Captured {
+  const next = new Map(captured);
+  for (const { name, type } of names) {
+    const before = next.get(name);
+    next.set(name, {
+      certain: how.certain || before?.certain === true,
+      type: before?.certain && before.type !== type ? 'dyn' : type,
+      by: before?.by ?? how.by,
+    });
+  }
+  return next;
+}
+
+/** The names of a place, with the captures known there. */
+export function namesWith(base: Names, captured: Captured, more: Names = {}): Names {
+  return { ...base, job: jobShape(captured), task, ...more };
+}

@@ -1,0 +1,113 @@
+// The scheduler of a single instance: finds due tasks in the store, follows them within their upstream's budget,
+// spreads the backlog after a restart, and purges what has expired.
+
+import type { Clock } from '../clock.ts';
+import type { Log } from '../observability/log.ts';
+import type { Store } from '../stores/store.ts';
+import type { TaskRef } from '../tasks/task.ts';
+import { createLane, type Lane, type LaneBudget } from './lane.ts';
+import { purgeExpired } from './purge.ts';
+import { spreadBacklog } from './spread.ts';
+
+export interface LocalSchedulerOptions {
+  store: Store;
+  clock: Clock;
+  log: Pick<Log, 'info' | 'warn' | 'error'>;
+  /** One tick of a leased task, which reschedules the task itself. Should one throw, the task is tried again later. */
+  follow(ref: TaskRef): Promise<void>;
+  budget(adapter: string): LaneBudget;
+  /** Calls per second that an adapter's rate allows; undefined when it has none. Only for spreading a backlog. */
+  callsPerSecond?(adapter: string): number | undefined;
+  /** How long a tick may take before it is taken for dead, in milliseconds. Default 2 minutes. */
+  leaseMs?: number;
+}
+
+export interface LocalScheduler {
+  /**
+   * Resolves when the leases of the last process are released. Insert no task before: its lease would go too.
+   * Never rejects: while the store fails, it is tried again.
+   */
+  started: Promise<void>;
+  /** A task of `adapter` was scheduled for `dueAt` (wall time). Cheap; asks the store for nothing. */
+  wake(adapter: string, dueAt: number): void;
+  /** Claims nothing more; resolves when the ticks under way have ended. */
+  stop(): Promise<void>;
+}
+
+/** Milliseconds between looks for adapters and tasks of which no wake told. */
+const rescanEvery = 30_000;
+/** Milliseconds between tries to begin with a store that fails. */
+const startRetry = 1_000;
+
+export function startLocalScheduler(options: LocalSchedulerOptions): LocalScheduler {
+  const { store, clock, log, follow, budget, leaseMs = 120_000 } = options;
+  const ending = new AbortController();
+  const { signal } = ending;
+  const lanes = new Map<string, Lane>();
+  /** From when on tasks may be claimed; the first scan finds whatever wakes told of before. */
+  let open = false;
+
+  const wake = (adapter: string, dueAt: number): void => {
+    if (signal.aborted || !open) return;
+    let lane = lanes.get(adapter);
+    if (lane === undefined) {
+      lane = createLane({ adapter, store, clock, log, follow, leaseMs, budget: budget(adapter) });
+      lanes.set(adapter, lane);
+    }
+    lane.wake(dueAt);
+  };
+
+  const releaseLeases = async (): Promise<void> => {
+    for (let tries = 0; !signal.aborted; tries++) {
+      try {
+        return await store.releaseLeases();
+      } catch (error) {
+        if (tries === 0) log.warn({ err: error }, 'the store fails; the scheduler waits for it to begin');
+        await clock.sleep(startRetry, signal);
+      }
+    }
+  };
+
+  const begin = async (): Promise<void> => {
+    await started;
+    await spreadBacklog({
+      store,
+      clock,
+      log,
+      room: (adapter) => budget(adapter).free(),
+      callsPerSecond: (adapter) => options.callsPerSecond?.(adapter),
+    });
+    open = true;
+    await rescan();
+  };
+
+  const rescan = async (): Promise<void> => {
+    let failing = false;
+    while (!signal.aborted) {
+      try {
+        const scheduled = await store.scheduledAdapters();
+        // Known lanes look again too: the wall clock may have been set, and other programs may write.
+        for (const adapter of new Set([...scheduled, ...lanes.keys()])) wake(adapter, clock.now());
+        failing = false;
+      } catch (error) {
+        if (!failing) log.warn({ err: error }, 'the store does not say which adapters have tasks');
+        failing = true;
+      }
+      await clock.sleep(rescanEvery, signal);
+    }
+  };
+
+  const started = releaseLeases();
+  const loops = [begin(), purgeExpired({ store, clock, log, signal })];
+
+  return {
+    started,
+    wake,
+    async stop() {
+      ending.abort();
+      await Promise.all([...loops, ...[...lanes.values()].map((lane) => lane.stop())]);
+      // A lane that the last rescan made while the others were being waited for.
+      await Promise.all([...lanes.values()].map((lane) => lane.stop()));
+    },
+  };
+}
