@@ -17,12 +17,12 @@ import {
 export const knownVersions = [1];
 
 /** Names of captures: they are read as `job.<name>`. */
-export const identifier = z
+const identifier = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/, 'must be a name of letters, digits and _, starting with a letter');
 
 /** Names of tools, without a prefix. */
-export const toolKey = z
+const toolKey = z
   .string()
   .regex(
     /^[A-Za-z][A-Za-z0-9_]{0,63}$/,
@@ -62,7 +62,7 @@ function buildSchema(driver: DriverShape) {
     ).optional(),
     capture: z
       .record(identifier, z.string())
-      .describe('Values to remember from the reply, as job.<name>; bare CEL. At most 4 KiB in all.')
+      .describe('Values to remember from the reply, as job.<name>; bare CEL. At most 4 KiB.')
       .optional(),
   };
   const named = {

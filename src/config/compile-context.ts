@@ -16,7 +16,7 @@ import type { Names, Shape } from './expression-names.ts';
 import { compileText, compileValue, type TextTemplate, type ValueTemplate } from './template.ts';
 import type { YamlSource } from './yaml.ts';
 
-export interface Report {
+interface Report {
   hint?: string | undefined;
   /** Point at the key instead of the value. */
   key?: boolean;
@@ -71,9 +71,9 @@ export interface PlaceCompiler {
   value(path: Path, raw: Json, options?: { secrets?: boolean }): ValueTemplate;
 }
 
-export interface Tested {
+interface Tested {
   expression: Expression;
-  /** Names the expression tests with `has()`. */
+  /** Names that are sure to be there when the expression is true. */
   tested: ReadonlySet<string>;
 }
 

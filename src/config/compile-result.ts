@@ -9,7 +9,7 @@ import type { Path } from './driver-format.ts';
 import { namesWith, response } from './tool-names.ts';
 import { parseSize } from './units.ts';
 
-export const defaultResultBytes = 256 * 1024;
+const defaultResultBytes = 256 * 1024;
 const largestResultBytes = 16 * 1024 * 1024;
 
 export function compileResult(

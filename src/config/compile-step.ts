@@ -8,6 +8,9 @@ import type { Names } from './expression-names.ts';
 import { type Captured, namesWith, response, withCaptures } from './tool-names.ts';
 import { parseDuration } from './units.ts';
 
+/** Captures are stored with every task. */
+const maxCaptureBytes = 4 * 1024;
+
 export interface StepPlace {
   context: FileContext;
   /** args, confirm, env; plus answer or the last reply where they are at hand. */
@@ -111,7 +114,7 @@ function compileCaptures(
   const reads = new Set<string>();
   const capture = Object.entries(raw).map(([name, source]): Capture => {
     const names = namesWith(place.base, captured, { response });
-    const compiler = placeCompiler(place.context, { names, present });
+    const compiler = placeCompiler(place.context, { names, present, maxBytes: maxCaptureBytes });
     const { expression } = compiler.expression([...path, 'capture', name], source, { resolveUrl: true });
     for (const read of compiler.reads) reads.add(read);
     captured = withCaptures(captured, [{ name, type: storedType(expression.type) }], { certain: true, by });

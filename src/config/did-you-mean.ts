@@ -1,7 +1,7 @@
 // Suggestions for misspelt names.
 
 /** The nearest of `known` by edit distance, if it is near enough to be a typing slip. */
-export function nearest(name: string, known: Iterable<string>): string | undefined {
+function nearest(name: string, known: Iterable<string>): string | undefined {
   const limit = name.length <= 3 ? 1 : name.length <= 6 ? 2 : 3;
   let best: string | undefined;
   let bestDistance = limit + 1;

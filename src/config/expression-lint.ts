@@ -12,8 +12,10 @@ export interface NameUse {
   reads: Set<string>;
   /** Roots that are read as one value. */
   whole: Set<string>;
-  /** Names inside `has()`. */
+  /** Names that are there whenever the expression is true: `has()` by itself or joined by `&&`. */
   tested: Set<string>;
+  /** What the loops read, for the bound on their cost. */
+  loop: { outer: string[][]; roots: string[]; splits: boolean };
 }
 
 const loops = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
@@ -22,9 +24,13 @@ const allRoots = ['args', 'job', 'task', 'confirm', 'env', 'secrets', 'response'
 
 /** Walks the tree once and reports everything the type checker doesn't know about. */
 export function lintExpression(ast: ASTNode, options: CompileOptions): NameUse {
-  const use: NameUse = { problems: [], reads: new Set(), whole: new Set(), tested: new Set() };
-  collectTested(ast, use.tested);
-  const certain = (name: string): boolean => use.tested.has(name) || options.present?.has(name) === true;
+  const loop = { outer: [], roots: [], splits: false };
+  const use: NameUse = { problems: [], reads: new Set(), whole: new Set(), tested: new Set(), loop };
+  collectProven(ast, use.tested);
+  // Inside the expression any test counts: `!has(x) || x == 1` is as good as `has(x) && x == 1`.
+  const anywhere = new Set<string>();
+  collectTested(ast, anywhere);
+  const certain = (name: string): boolean => anywhere.has(name) || options.present?.has(name) === true;
   walk(ast, { options, use, certain, locals: new Set(), inLoop: false });
   return use;
 }
@@ -66,6 +72,7 @@ function walkMethod(node: ASTNode, name: string, target: ASTNode, args: readonly
     return;
   }
   refuseRegex(node, name, at);
+  if (name === 'split') at.use.loop.splits = true;
   // `optional.of(x)` and `optional.none()`: the namespace is no name of ours.
   if (!(target.op === 'id' && target.args === 'optional')) walk(target, at);
   if (!loops.has(name) || args.length < 2) {
@@ -132,6 +139,8 @@ function checkName(chain: Chain, at: Walk, tested: boolean): void {
     return;
   }
 
+  if (!at.use.loop.roots.includes(chain.root)) at.use.loop.roots.push(chain.root);
+  if (at.inLoop) at.use.loop.outer.push([chain.root, ...chain.steps.map((step) => step.name)]);
   const [first] = chain.steps;
   if (shape.kind === 'any' || first === undefined || chain.root === 'response') at.use.reads.add(chain.root);
   else at.use.reads.add(`${chain.root}.${first.name}`);
@@ -195,15 +204,19 @@ function reportMember(
   report(at, step.offset, `${path} has no "${step.name}"${near}`, hint);
 }
 
+function collectProven(node: ASTNode, proven: Set<string>): void {
+  if (node.op === '&&') for (const side of node.args) collectProven(side, proven);
+  else if (node.op === 'call' && node.args[0] === 'has') collectTested(node, proven);
+}
+
 function collectTested(node: ASTNode, tested: Set<string>): void {
   if (node.op === 'call' && node.args[0] === 'has' && node.args[1][0] !== undefined) {
     const chain = accessChain(node.args[1][0]);
-    if (chain) {
-      let path = chain.root;
-      for (const step of chain.steps) {
-        path = `${path}.${step.name}`;
-        tested.add(path);
-      }
+    if (chain === undefined) return;
+    let path = chain.root;
+    for (const step of chain.steps) {
+      path = `${path}.${step.name}`;
+      tested.add(path);
     }
     return;
   }

@@ -2,6 +2,7 @@
 
 import type { Environment, ParseResult } from '@marcbachmann/cel-js';
 import type { Json } from '../exact-json.ts';
+import { tooCostly } from './expression-cost.ts';
 import { newEngine, withBaseUrl } from './expression-engine.ts';
 import { lintExpression, type NameUse } from './expression-lint.ts';
 import { checkingEnvironment, type Names } from './expression-names.ts';
@@ -54,7 +55,7 @@ export interface CompiledExpression {
   /** Undefined when there are problems. */
   expression: Expression | undefined;
   problems: readonly ExpressionProblem[];
-  /** Dotted names that the expression tests with `has()`. */
+  /** Dotted names that are sure to be there when the expression is true, as it tests them with `has()`. */
   tested: ReadonlySet<string>;
 }
 
@@ -131,6 +132,8 @@ function runnable(
     type,
     reads: use.reads,
     evaluate(scope) {
+      if (tooCostly(use.loop, scope))
+        throw new EvaluationFault(`the data is too large for the loop in \`${shortened(source)}\``);
       try {
         const value: unknown = withBaseUrl(baseUrl(scope), () => program(scope));
         return normalise(value, maxBytes);

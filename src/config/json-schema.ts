@@ -1,7 +1,5 @@
-// JSON Schemas of the adapter and settings files, for editors. Run by `npm run schema`, which writes them to config/.
+// JSON Schemas of the adapter and settings files, for editors. `npm run schema` (scripts/schema.ts) writes them.
 
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { z } from 'zod';
 import { adapterSchema, type DriverShape } from './adapter-schema.ts';
 import { settingsSchema } from './settings-schema.ts';
@@ -20,11 +18,4 @@ export function editorSchemas(drivers: readonly DriverShape[]): { file: string; 
 function schemaText(schema: z.ZodType, title: string): string {
   const { $schema, ...rest } = z.toJSONSchema(schema, { io: 'input', reused: 'ref' });
   return `${JSON.stringify({ $schema, title, ...rest }, null, 2)}\n`;
-}
-
-if (import.meta.main) {
-  // Only the script knows the drivers: as a module this file takes them as an argument.
-  const { httpFormat } = await import('../drivers/http/format.ts');
-  for (const { file, text } of editorSchemas([httpFormat]))
-    writeFileSync(join(import.meta.dirname, '../../config', file), text);
 }

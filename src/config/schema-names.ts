@@ -131,7 +131,7 @@ function localReference(reference: string, root: JsonObject): JsonObject | undef
 }
 
 /** The CEL type of values that fit a schema; `dyn` when they can be of several. */
-export function celType(schema: Json | undefined): string {
+function celType(schema: Json | undefined): string {
   if (!isObject(schema)) return 'dyn';
   const { type } = schema;
   if (type === undefined) return typeOfValues(schema.const !== undefined ? [schema.const] : schema.enum);

@@ -59,7 +59,7 @@ export function compileValue(
  * A hole's value as text, as every template writes it: numbers by their digits, booleans as words.
  * @throws EvaluationFault for nothing, null, a list or a map.
  */
-export function holeText(value: Json | undefined, source: string): string {
+function holeText(value: Json | undefined, source: string): string {
   if (typeof value === 'string') return value;
   if (value === undefined || value === null) throw new EvaluationFault(`\`${source}\` gives no value`);
   if (typeof value === 'object')
@@ -151,7 +151,7 @@ function compileString(source: string, path: readonly (string | number)[], walk:
 type Piece = { kind: 'text'; text: string } | { kind: 'hole'; source: string; offset: number };
 
 /** Cuts text into literal pieces and holes. `offset` is where the hole's expression starts in the text. */
-export function scanHoles(source: string): { pieces: Piece[]; problems: ExpressionProblem[] } {
+function scanHoles(source: string): { pieces: Piece[]; problems: ExpressionProblem[] } {
   const pieces: Piece[] = [];
   let text = '';
   let at = 0;

@@ -35,7 +35,7 @@ export function variables(names: readonly string[], list: string): Shape {
   };
 }
 
-export function jobShape(captured: Captured): Shape {
+function jobShape(captured: Captured): Shape {
   return {
     kind: 'members',
     members: Object.fromEntries(

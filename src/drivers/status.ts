@@ -71,7 +71,7 @@ type StateReading =
   | { kind: 'unreadable'; reason: string };
 
 /** Tries the rules in their order; the first that matches decides. Absence is no outcome. */
-export function readState(context: StepContext, state: StateRules, scope: Scope): StateReading {
+function readState(context: StepContext, state: StateRules, scope: Scope): StateReading {
   const word = state.of && evaluate(context, state.of, scope, 'state.of');
   for (const rule of state.rules) {
     if (

@@ -18,7 +18,7 @@ import type { StepContext } from './steps.ts';
 import { createUpstream } from './upstream.ts';
 
 export interface UpstreamsOptions {
-  served: readonly Pick<ServedAdapter, 'name' | 'adapter' | 'variables'>[];
+  served: readonly Pick<ServedAdapter, 'name' | 'adapter' | 'variables' | 'env'>[];
   drivers: readonly Driver[];
   /** The stored text of an adapter that a task still follows. */
   loadText(digest: string): Promise<string | undefined>;
@@ -109,8 +109,9 @@ export function createUpstreams(options: UpstreamsOptions): Upstreams {
         missing: `The stored adapter can't be used: ${first ? formatProblem(first) : 'unknown fault'}`,
       };
     }
-    const variables = now?.variables ?? adapterVariables(adapter, { environment: options.environment });
-    return load(name, adapter, variables);
+    // The text's own names: the served file may list others by now.
+    const rename = now === undefined ? {} : { rename: now.env };
+    return load(name, adapter, adapterVariables(adapter, { environment: options.environment, ...rename }));
   };
 
   return {

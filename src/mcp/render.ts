@@ -6,7 +6,7 @@ import type { Outcome } from '../tasks/outcome.ts';
 import { schemaCheck } from './catalog.ts';
 
 /** JSON-RPC code for a call that could not be carried out. */
-export const internalError = -32603;
+const internalError = -32603;
 
 /**
  * The stored text: `{"result": CallToolResult}`, `{"error": …}`, or `{}` for a cancelled task, whose snapshot has

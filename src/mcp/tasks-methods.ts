@@ -14,7 +14,7 @@ export interface TasksDeps {
 }
 
 /** A foreign task and an unknown one get this very answer. */
-export function taskNotFound(): ProtocolError {
+function taskNotFound(): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, 'Failed to retrieve task: Task not found');
 }
 

@@ -56,7 +56,7 @@ const shortestRetry = 1_000;
 export function createLane(options: LaneOptions): Lane {
   const { adapter, store, clock, budget, log, follow, leaseMs } = options;
   /** Claims and ticks under way; never more than the budget ever had free. */
-  const underWay = new Map<string, Promise<void>>();
+  const underWay = new Map<string, { ended: Promise<void>; since: number }>();
   /** Those of them whose calls the budget can't show yet: being leased, or started in this turn. */
   let unsettled = 0;
   let widest = 0;
@@ -129,10 +129,15 @@ export function createLane(options: LaneOptions): Lane {
   /** @returns whether the task is ours, and so out of the way of the next look. */
   const lease = async (ref: TaskRef, now: number): Promise<boolean> => {
     const key = `${ref.id} ${ref.caller}`;
-    // A tick that outlasts its lease keeps its task.
-    if (underWay.has(key)) return store.lease(ref, now, now + leaseMs);
+    const running = underWay.get(key);
+    if (running !== undefined) {
+      // A tick that outlasts its lease keeps its task. One that has just given its lease back and is about to end
+      // must not be leased again: nobody would follow the task until that lease is over.
+      if (clock.monotonic() - running.since < leaseMs) return false;
+      return store.lease(ref, now, now + leaseMs);
+    }
     const { promise, resolve: ended } = Promise.withResolvers<void>();
-    underWay.set(key, promise);
+    underWay.set(key, { ended: promise, since: clock.monotonic() });
     unsettled++;
     const end = (): void => {
       underWay.delete(key);
@@ -209,7 +214,7 @@ export function createLane(options: LaneOptions): Lane {
       stopped = true;
       cancelTimer();
       await round;
-      await Promise.all(underWay.values());
+      await Promise.all([...underWay.values()].map(({ ended }) => ended));
     },
   };
 }

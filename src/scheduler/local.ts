@@ -85,9 +85,8 @@ export function startLocalScheduler(options: LocalSchedulerOptions): LocalSchedu
     let failing = false;
     while (!signal.aborted) {
       try {
-        const scheduled = await store.scheduledAdapters();
-        // Known lanes look again too: the wall clock may have been set, and other programs may write.
-        for (const adapter of new Set([...scheduled, ...lanes.keys()])) wake(adapter, clock.now());
+        // Known lanes look again too: the wall clock may have been set.
+        for (const adapter of await store.scheduledAdapters()) wake(adapter, clock.now());
         failing = false;
       } catch (error) {
         if (!failing) log.warn({ err: error }, 'the store does not say which adapters have tasks');

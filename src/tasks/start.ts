@@ -34,7 +34,7 @@ export type Started =
   | { kind: 'aborted' };
 
 /** The longest a call waits for its job to exist. */
-export const createLimitMs = 60_000;
+const createLimitMs = 60_000;
 const settleEveryMs = 250;
 /** The lease outlives the longest create and settle, so that nobody else touches the task meanwhile. */
 const leaseMarginMs = 30_000;

@@ -1,5 +1,7 @@
 // One raw MCP request over HTTP, for what a client library would hide or refuse to send.
 
+import { CreateTaskResultV2Schema, GetTaskResultV2Schema } from '@modelcontextprotocol/ext-tasks/core/v2';
+
 export const tasksCapability = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
 export const allCapabilities = { ...tasksCapability, elicitation: {} };
 
@@ -64,5 +66,14 @@ export async function mcpRequest(
     ...request,
     ...(options.signal && { signal: options.signal }),
   });
-  return { status: reply.status, body: JSON.parse(await reply.text()) };
+  const body = JSON.parse(await reply.text());
+  checkTaskMessage(body.result);
+  return { status: reply.status, body };
+}
+
+/** Every task message that a test receives has to satisfy the extension's own schemas. */
+function checkTaskMessage(result: { taskId?: string; resultType?: string } | undefined): void {
+  if (result?.taskId === undefined) return;
+  if (result.resultType === 'task') CreateTaskResultV2Schema.parse(result);
+  else GetTaskResultV2Schema.parse(result);
 }

@@ -49,7 +49,7 @@ const metrics = createMetrics();
 const log = createLog('silent', (line) => line);
 const environment = process.env;
 const upstreams = createUpstreams({
-  served: [{ name: adapter.name, adapter, variables: adapterVariables(adapter, { environment }) }],
+  served: [{ name: adapter.name, adapter, env: {}, variables: adapterVariables(adapter, { environment }) }],
   drivers,
   loadText: (digest) => store.adapterText(digest),
   environment,

@@ -47,7 +47,7 @@ function transact<T>(db: DatabaseSync, body: () => T): T {
     return result;
   } catch (error) {
     // Some errors (a full disk) have ended the transaction already.
-    
+    if (db.isTransaction) db.exec('ROLLBACK');
     throw error;
   }
 }

@@ -1,0 +1,82 @@
+// What `taskferry check` says.
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { checkFiles } from '../../src/config/check.ts';
+import { httpFormat } from '../../src/drivers/http/format.ts';
+
+const good = join(import.meta.dirname, 'good');
+const repository = join(import.meta.dirname, '../..');
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'taskferry-'));
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true });
+});
+
+function check(...paths: string[]) {
+  const { lines, exitCode } = checkFiles(paths, [httpFormat]);
+  return {
+    lines: lines.map((line) => line.replaceAll(`${folder}/`, '').replaceAll(`${good}/`, '')),
+    exitCode,
+  };
+}
+
+function file(name: string, text: string): string {
+  writeFileSync(join(folder, name), text);
+  return join(folder, name);
+}
+
+it('names the tools of a good adapter, and needs none of its variables', () => {
+  expect(check(join(good, 'jenkins.yaml'))).toEqual({
+    lines: ['jenkins.yaml: jenkins, tool build_job'],
+    exitCode: 0,
+  });
+});
+
+it('checks a folder of adapters', () => {
+  const { lines, exitCode } = check(good);
+  expect(lines).toHaveLength(4);
+  expect(exitCode).toBe(0);
+});
+
+it('tells problems and warnings of each file and goes on with the next', () => {
+  const bad = file('bad.yaml', 'version: 1\nname: bad\n');
+  const doubtful = file(
+    'doubtful.yaml',
+    `version: 1
+name: doubtful
+env: [REGION]
+upstream: { driver: http, baseUrl: "https://ci.example.com" }
+tools:
+  list: { description: Lists., call: { request: GET / } }
+  read: { description: Reads., call: { request: GET / } }
+`,
+  );
+  expect(check(bad, join(folder, 'nowhere.yaml'), doubtful)).toEqual({
+    lines: [
+      'bad.yaml:1:1 upstream: is missing (drivers: http)',
+      'nowhere.yaml the file does not exist',
+      'doubtful.yaml:3:1 env: warning: REGION is never read (read it as env.REGION, or remove it)',
+      'doubtful.yaml: doubtful, tools list, read',
+    ],
+    exitCode: 1,
+  });
+});
+
+it('checks a settings file as such', () => {
+  expect(checkFiles([join(repository, 'config/taskferry.yaml')], [httpFormat]).exitCode).toBe(0);
+  expect(check(file('settings.yaml', 'version: 1\nlisten: { prot: 1 }\n'))).toEqual({
+    lines: ['settings.yaml:2:11 listen.prot: unknown key "prot", did you mean "port"?'],
+    exitCode: 1,
+  });
+});
+
+it('has nothing good to say about no file at all', () => {
+  expect(check().exitCode).toBe(1);
+  expect(check(folder)).toEqual({ lines: [`${folder} is a folder, not a file`], exitCode: 1 });
+});

@@ -1,0 +1,286 @@
+// CEL behind its guards: what compiles, what is refused and where, and what values come out as.
+
+import { describe, expect, it } from 'vitest';
+import {
+  type CompileOptions,
+  compileExpression,
+  EvaluationFault,
+  type Scope,
+} from '../../src/config/expression.ts';
+import type { Names } from '../../src/config/expression-names.ts';
+import { namesOfSchema } from '../../src/config/schema-names.ts';
+import { response, task } from '../../src/config/tool-names.ts';
+
+const args = namesOfSchema(
+  {
+    type: 'object',
+    required: ['owner', 'count', 'labels'],
+    properties: {
+      owner: { type: 'string' },
+      count: { type: 'integer' },
+      labels: { type: 'array', items: { type: 'string' } },
+      branch: { type: 'string' },
+      depth: { type: 'integer', default: 1 },
+      inputs: { type: 'object', additionalProperties: { type: 'string' } },
+      place: {
+        type: 'object',
+        required: ['city'],
+        properties: { city: { type: 'string' }, zip: { type: 'string' } },
+      },
+    },
+  },
+  { path: 'args', declare: 'declare it under input.properties', defaults: true },
+);
+const names: Names = { args, task, response, job: { kind: 'any' } };
+
+function compile(source: string, options: Partial<CompileOptions> = {}) {
+  return compileExpression(source, { names, ...options });
+}
+
+function evaluate(source: string, scope: Scope, options: Partial<CompileOptions> = {}) {
+  const { expression, problems } = compile(source, options);
+  expect(problems).toEqual([]);
+  return expression?.evaluate(scope);
+}
+
+function firstProblem(source: string, options: Partial<CompileOptions> = {}) {
+  const { expression, problems } = compile(source, options);
+  expect(expression).toBeUndefined();
+  return problems[0];
+}
+
+const reply = (body: Scope[string]): Scope => ({
+  response: { status: 200n, headers: {}, body: body ?? null, url: 'https://ci.example.com/v1/jobs' },
+});
+
+describe('names', () => {
+  it('refuses an argument that the input schema does not have, and suggests the one that is meant', () => {
+    expect(firstProblem('args.ownr')).toEqual({
+      offset: 5,
+      message: 'args has no "ownr", did you mean "owner"?',
+    });
+    expect(firstProblem('args.?ownr.orValue("x")')?.message).toContain('did you mean "owner"');
+    expect(firstProblem('args["ownr"]')?.message).toContain('did you mean "owner"');
+  });
+
+  it('looks into nested arguments', () => {
+    expect(firstProblem('args.?place.?town')?.message).toContain('args.place has no "town"');
+    expect(evaluate('args.?place.?zip.orValue("none")', { args: { place: { city: 'Ulm' } } })).toBe('none');
+  });
+
+  it('refuses a plain read of an argument that may be missing, and accepts it behind .? or has()', () => {
+    expect(firstProblem('args.branch')).toMatchObject({
+      offset: 5,
+      message: 'args.branch may be missing here',
+    });
+    expect(evaluate('args.?branch.orValue("main")', { args: {} })).toBe('main');
+    expect(evaluate('has(args.branch) ? args.branch : "main"', { args: { branch: 'dev' } })).toBe('dev');
+    expect(compile('args.branch', { present: new Set(['args.branch']) }).problems).toEqual([]);
+  });
+
+  it('treats an argument with a default as always there', () => {
+    expect(evaluate('args.depth + 1', { args: { depth: 1n } })).toBe(2n);
+  });
+
+  it('tells a known name in the wrong place from a misspelt one', () => {
+    expect(firstProblem('answer.ok')?.message).toBe('"answer" can\'t be read here');
+    expect(firstProblem('respons.body')?.message).toBe('unknown name "respons", did you mean "response"?');
+  });
+
+  it('never offers the task id', () => {
+    expect(firstProblem('task.id')?.message).toBe('task has no "id"');
+  });
+
+  it('lists what an expression reads as dotted names', () => {
+    const { expression } = compile('args.owner + task.key + string(response.body.items.map(x, x.id).size())');
+    expect([...(expression?.reads ?? [])].sort()).toEqual(['args.owner', 'response', 'task.key']);
+  });
+
+  it('does not take a loop variable for a name of the file', () => {
+    expect(evaluate('response.body.map(job, job.id)', reply([{ id: 1n }]))).toEqual([1n]);
+  });
+});
+
+describe('types', () => {
+  it('finds a mix of types before anything runs', () => {
+    expect(firstProblem('args.count + "x"')?.message).toBe('no such overload: int + string');
+    expect(firstProblem('args.owner == 3')?.message).toBe('no such overload: string == int');
+    expect(firstProblem('response.status == "200"')?.message).toBe('no such overload: int == string');
+    expect(firstProblem('args.labels.map(l, l + 1)')?.message).toContain('no such overload');
+  });
+
+  it('refuses text where a condition is wanted', () => {
+    expect(firstProblem('args.owner', { want: 'bool' })).toMatchObject({
+      message: 'gives string, but true or false is wanted',
+    });
+    expect(firstProblem('response.body.?done', { want: 'bool' })?.hint).toBe('add .orValue(default)');
+  });
+
+  it('allows the arguments as a whole', () => {
+    expect(evaluate('{"all": args}', { args: { owner: 'o' } })).toEqual({ all: { owner: 'o' } });
+    expect(evaluate('size(args)', { args: { owner: 'o' } })).toBe(1n);
+  });
+});
+
+describe('guards', () => {
+  it.each([
+    ['"aaaa".matches("^(a+)+$")', 'matches() is not available'],
+    ['response.body.a.map(x, x.b.map(y, y))', 'map() inside another loop'],
+    ['response.body.a.exists(x, x.b.all(y, y > 1))', 'all() inside another loop'],
+    ['cel.bind(x, 1, x + x)', 'cel.bind() is not available'],
+    [`[${Array(101).fill('1').join(',')}]`, 'maxListElements'],
+    [Array(300).fill('response.body').join(' + '), 'maxAstNodes'],
+    [`${'('.repeat(40)}1${')'.repeat(40)}`, 'maxDepth'],
+  ])('refuses %s', (source, message) => {
+    expect(firstProblem(source)?.message).toContain(message);
+  });
+
+  it('allows loops one after the other', () => {
+    expect(evaluate('response.body.filter(x, x > 1).map(x, x * 2)', reply([1n, 2n, 3n]))).toEqual([4n, 6n]);
+  });
+
+  it('refuses a value larger than 256 KiB, or than the place allows', () => {
+    const big = 'x'.repeat(200 * 1024);
+    expect(() => evaluate('[response.body, response.body]', reply(big))).toThrow(/larger than 262144 bytes/);
+    expect(evaluate('[response.body, response.body]', reply(big), { maxBytes: 1024 * 1024 })).toEqual([
+      big,
+      big,
+    ]);
+  });
+
+  it('refuses a loop that reads too much from outside itself, and allows a usual one', () => {
+    const many = Array.from({ length: 50_000 }, (_, index) => BigInt(index));
+    expect(() =>
+      evaluate('response.body.a.filter(x, x in response.body.b)', reply({ a: many, b: many })),
+    ).toThrow(/too large for the loop/);
+    const text = 'x'.repeat(500_000);
+    expect(() =>
+      evaluate('response.body.t.split("").filter(x, response.body.t.contains(x + "y"))', reply({ t: text })),
+    ).toThrow(/too large for the loop/);
+    const jobs = many.slice(0, 20_000).map((id) => ({ id, state: 'done' }));
+    const scope = { ...reply({ jobs }), job: { id: 7n, ids: [1n, 2n, 3n] } };
+    expect(evaluate('response.body.jobs.filter(j, j.id == job.id).size()', scope)).toBe(1n);
+    expect(evaluate('response.body.jobs.filter(j, j.id in job.ids).size()', scope)).toBe(3n);
+  });
+
+  it('only sees own properties of data', () => {
+    for (const source of [
+      'response.body.constructor',
+      'response.body.toString',
+      'response.body["__proto__"]',
+    ])
+      expect(() => evaluate(source, reply({}))).toThrow(EvaluationFault);
+  });
+
+  it('does not let secrets be read as a whole or by a computed name', () => {
+    const secrets: Names = {
+      secrets: {
+        kind: 'members',
+        members: { TOKEN: { type: 'string', certain: true } },
+        open: false,
+        declare: '',
+      },
+      args,
+    };
+    for (const source of ['secrets', 'secrets[args.owner]', 'size(secrets)'])
+      expect(firstProblem(source, { names: secrets })?.message).toBe('secrets can only be read one by one');
+  });
+
+  it('tells no data in the fault of an expression that reads a secret', () => {
+    const secrets: Names = { secrets: { kind: 'any' } };
+    const { expression } = compileExpression('bool(secrets.TOKEN)', { names: secrets });
+    let message = '';
+    try {
+      expression?.evaluate({ secrets: { TOKEN: 'hunter2hunter2' } });
+    } catch (error) {
+      message = String(error);
+    }
+    expect(message).toContain('bool_conversion_error');
+    expect(message).not.toContain('hunter2');
+  });
+});
+
+describe('values', () => {
+  it('keeps whole numbers exact', () => {
+    expect(evaluate('response.body.id', reply({ id: 7421900188888888881n }))).toBe(7421900188888888881n);
+    expect(evaluate('string(response.body.id)', reply({ id: 12345678901234567890n }))).toBe(
+      '12345678901234567890',
+    );
+    expect(evaluate('response.body.n + 1', reply({ n: 9007199254740993n }))).toBe(9007199254740994n);
+  });
+
+  it('gives undefined for an empty optional and leaves it out of lists and maps', () => {
+    expect(evaluate('response.body.?a.?b', reply({}))).toBeUndefined();
+    expect(evaluate('{"a": response.body.?a, "b": 1}', reply({}))).toEqual({ b: 1n });
+    expect(evaluate('[response.body.?a, response.body.?b]', reply({ b: 2n }))).toEqual([2n]);
+  });
+
+  it('turns times into ISO text and compares them as instants', () => {
+    expect(evaluate('timestamp("2031-01-01T01:00:00+02:00")', {})).toBe('2030-12-31T23:00:00.000Z');
+    expect(
+      evaluate(
+        'timestamp(response.body.a) < timestamp(response.body.b)',
+        reply({
+          a: '2031-01-01T00:00:00Z',
+          b: '2031-01-01T00:00:00.500Z',
+        }),
+      ),
+    ).toBe(true);
+    expect(evaluate('duration("90m")', {})).toBe('5400s');
+  });
+
+  it('refuses numbers that are not finite, and bytes', () => {
+    for (const source of ['1.0 / 0.0', 'double("nan")', 'b"abc"', 'type(1)'])
+      expect(() => evaluate(source, {})).toThrow(EvaluationFault);
+    expect(() => evaluate('1 / 0', {})).toThrow(/division by zero/);
+  });
+
+  it('gives lists for no, one and two items', () => {
+    for (const items of [[], [1n], [1n, 2n]])
+      expect(evaluate('response.body.map(x, x)', reply(items))).toEqual(items);
+  });
+
+  it('has no truth for null, and no number for text', () => {
+    expect(evaluate('response.body.x == null', reply({ x: null }))).toBe(true);
+    expect(() => evaluate('response.body.x > 0', reply({ x: '37' }))).toThrow(EvaluationFault);
+    expect(() => evaluate('response.body.missing == null', reply({}))).toThrow(/No such key: missing/);
+  });
+});
+
+describe('helpers', () => {
+  it.each([
+    ['https://ci.example.com/queue/item/41/', '41'],
+    ['https://ci.example.com/queue/item/41?x=1#y', '41'],
+    ['/jobs/a%2Fb', 'a/b'],
+    ['jobs/100%', '100%'],
+  ])('lastSegment(%s) is %s', (url, segment) => {
+    expect(evaluate('lastSegment(response.body.url)', reply({ url }))).toBe(segment);
+  });
+
+  it('lastSegment has no answer for a URL without a path', () => {
+    expect(() =>
+      evaluate('lastSegment(response.body.url)', reply({ url: 'https://ci.example.com/' })),
+    ).toThrow(/no path segment/);
+  });
+
+  it.each([
+    ['ops/7', 'https://ci.example.com/v1/ops/7'],
+    ['?op=7', 'https://ci.example.com/v1/jobs?op=7'],
+    ['/abs/path', 'https://ci.example.com/abs/path'],
+    ['//other.example.com/x', 'https://other.example.com/x'],
+    ['https://other.example.com/y', 'https://other.example.com/y'],
+  ])('resolveUrl(%s) is %s', (to, url) => {
+    expect(evaluate('resolveUrl(response.body.to)', reply({ to }), { resolveUrl: true })).toBe(url);
+  });
+
+  it('passes an empty optional through', () => {
+    expect(
+      evaluate('resolveUrl(response.headers[?"location"])', reply(null), { resolveUrl: true }),
+    ).toBeUndefined();
+    expect(evaluate('lastSegment(response.headers[?"location"])', reply(null))).toBeUndefined();
+  });
+
+  it('does not offer resolveUrl outside captures', () => {
+    expect(firstProblem('resolveUrl("x")')?.message).toBe('resolveUrl() can only be used in a capture');
+  });
+});

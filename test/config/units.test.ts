@@ -1,0 +1,36 @@
+// Durations and sizes as files write them.
+
+import { describe, expect, it } from 'vitest';
+import { formatDuration, parseDuration, parseSize } from '../../src/config/units.ts';
+
+describe('durations', () => {
+  it.each([
+    ['250ms', 250],
+    ['2.5s', 2500],
+    ['1m', 60_000],
+    ['1.5h', 5_400_000],
+    ['7d', 604_800_000],
+    ['0s', 0],
+  ])('reads %s as %i whole milliseconds', (text, ms) => {
+    expect(parseDuration(text)).toBe(ms);
+  });
+
+  it.each(['', '5', '5 s', '-1s', '1w', 's', '1e3s', '1.s', '99999999999999d'])(
+    'has no reading for "%s"',
+    (text) => {
+      expect(parseDuration(text)).toBeUndefined();
+    },
+  );
+
+  it('writes a duration in its largest whole unit', () => {
+    expect([100, 90_000, 3_600_000, 0].map(formatDuration)).toEqual(['100ms', '90s', '1h', '0ms']);
+  });
+});
+
+describe('sizes', () => {
+  it('reads KiB and MiB only', () => {
+    expect(parseSize('64KiB')).toBe(65_536);
+    expect(parseSize('1.5MiB')).toBe(1_572_864);
+    for (const text of ['10MB', '10', '1GiB', 'KiB', '1 MiB']) expect(parseSize(text)).toBeUndefined();
+  });
+});
