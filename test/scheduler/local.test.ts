@@ -215,6 +215,26 @@ describe('following due tasks', () => {
     expect(world.ticks).toHaveLength(2);
   });
 
+  it('follows a task again at once that its tick made due a moment before it ended', async () => {
+    const world: World = createWorld({
+      async follow(ref) {
+        const stored = await world.store.get(ref);
+        if (stored === undefined) return;
+        const again = world.ticks.length < 2;
+        const dueAt = world.clock.now() + (again ? 0 : intervalMs);
+        await world.store.reschedule(ref, { dueAt, intervalMs }, stored.task.version);
+        scheduler.wake(stored.task.adapter, dueAt);
+        // The tick has given its lease back, but has not ended yet: the scheduler looks in between.
+        await world.clock.sleep(5);
+      },
+    });
+    await add(world, 0);
+    const scheduler = await start(world);
+    await world.clock.advance(500);
+    expect(world.ticks).toHaveLength(2);
+    await scheduler.stop();
+  });
+
   it('takes a task up again whose tick forgot to reschedule it, when the lease is over', async () => {
     const world = createWorld({ follow: async () => {} });
     await add(world, 0);
