@@ -28,6 +28,8 @@ Options of serve (they win over TASKFERRY_* variables, which win over the settin
 
 /** Runs one command; sets the process's exit code. */
 export async function main(args: readonly string[]): Promise<void> {
+  // Whoever reads the log may go away; that must not end the server.
+  process.stderr.on('error', () => {});
   try {
     process.exitCode = await run(args);
   } catch (error) {
@@ -66,8 +68,9 @@ async function serve(args: readonly string[]): Promise<number> {
   if (registry === undefined) return refuse(problems, [...loaded.warnings, ...warnings]);
   warn([...loaded.warnings, ...warnings]);
   const server = await startServer({ settings, adapters: registry.adapters, environment });
+  const end = stopped(server);
   complain(`taskferry ${version} ready at ${server.url} with ${toolList(server.tools)}`);
-  await stopped(server);
+  await end;
   return 0;
 }
 

@@ -1,0 +1,99 @@
+import { request as httpRequest } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { modernRequest } from '../helpers/mcp-request.ts';
+import { useServer } from './fixture.ts';
+
+const { server } = useServer();
+
+/** A request whose Host header can be chosen, which fetch does not allow. */
+function send(
+  path: string,
+  headers: { [name: string]: string },
+  body?: string,
+): Promise<{ status: number; text: string }> {
+  const { hostname, port } = new URL(server().url);
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(
+      { hostname, port, path, method: body === undefined ? 'GET' : 'POST', headers },
+      (reply) => {
+        let text = '';
+        reply.on('data', (chunk) => {
+          text += chunk;
+        });
+        reply.on('end', () => resolve({ status: reply.statusCode ?? 0, text }));
+      },
+    );
+    request.on('error', reject);
+    request.end(body);
+  });
+}
+
+const list = modernRequest('tools/list', {});
+const post = (headers: { [name: string]: string }) =>
+  send('/mcp', { ...list.headers, ...headers }, list.body);
+
+describe('/mcp', () => {
+  it.each(['localhost:1234', '127.0.0.1', '[::1]:80'])('answers requests addressed to %s', async (host) => {
+    expect((await post({ host })).status).toBe(200);
+  });
+
+  it.each(['evil.example', '169.254.169.254', 'localhost.evil.example'])(
+    'refuses requests addressed to %s, as a page that rebinds its name would send them',
+    async (host) => {
+      const { status, text } = await post({ host });
+      expect(status).toBe(403);
+      expect(JSON.parse(text).error.message).toContain('Host');
+    },
+  );
+
+  it.each(['https://evil.example', 'null', 'http://localhost.evil.example'])(
+    'refuses pages of the origin %s',
+    async (origin) => {
+      expect((await post({ origin })).status).toBe(403);
+    },
+  );
+
+  it('answers pages of this machine', async () => {
+    expect((await post({ origin: 'http://localhost:8080' })).status).toBe(200);
+  });
+
+  it('answers a body that is no JSON as JSON-RPC', async () => {
+    const { status, text } = await send('/mcp', list.headers, '{"jsonrpc": ');
+    expect(status).toBe(400);
+    expect(JSON.parse(text)).toMatchObject({ jsonrpc: '2.0', id: null, error: { code: -32700 } });
+  });
+
+  it('refuses a body over 4 MiB', async () => {
+    const { status, text } = await send(
+      '/mcp',
+      list.headers,
+      JSON.stringify({ fill: 'x'.repeat(4 * 1024 * 1024) }),
+    );
+    expect(status).toBe(413);
+    expect(JSON.parse(text).error.message).toBe('Request body too large');
+  });
+
+  it('refuses the session methods of 2025', async () => {
+    expect((await send('/mcp', {})).status).toBe(405);
+  });
+});
+
+describe('pages for operators', () => {
+  it.each([
+    ['/healthz', 'ok\n'],
+    ['/readyz', 'ready\n'],
+  ])('%s answers whatever the host is called', async (path, text) => {
+    expect(await send(path, { host: 'pod-7.internal' })).toEqual({ status: 200, text });
+  });
+
+  it('/metrics shows tasks without their ids', async () => {
+    const { status, text } = await send('/metrics', {});
+    expect(status).toBe(200);
+    expect(text).toMatch(/^# TYPE taskferry_tasks gauge$/m);
+    expect(text).not.toMatch(/[0-9a-v]{36}/);
+  });
+
+  it('names the MCP path on every other one', async () => {
+    expect(await send('/', {})).toEqual({ status: 404, text: 'not found: MCP is served at /mcp\n' });
+  });
+});
