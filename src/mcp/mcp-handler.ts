@@ -9,12 +9,15 @@ import {
   type McpHttpHandler,
   McpServer,
   type McpServerFactory,
+  ProtocolError,
+  ProtocolErrorCode,
   type Result,
   Server,
   type ServerContext,
   type ServerOptions,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import { TaskferryError } from '../errors.ts';
 import type { Log } from '../observability/log.ts';
 import type { Catalog } from './catalog.ts';
 import { tasksExtension } from './request.ts';
@@ -31,31 +34,49 @@ const taskParams = { params: z.looseObject({ taskId: z.string().min(1) }) };
 const toolsListTtlMs = 60_000;
 
 class TaskServer extends Server {
+  readonly #log: Log;
+
+  constructor(info: { name: string; version: string }, options: ServerOptions, log: Log) {
+    super(info, options);
+    this.#log = log;
+  }
+
   protected override _wrapHandler(
     method: string,
     handler: (request: never, context: ServerContext) => Promise<Result>,
   ): ReturnType<Server['_wrapHandler']> {
     // The SDK's own signature is wider than what can be named here; the handler is passed through as it is.
     const base = super._wrapHandler(method, handler as Parameters<Server['_wrapHandler']>[1]);
-    if (method !== 'tools/call') return base;
     return async (request, context) => {
-      const result = await base(request, context);
-      if (result.resultType !== 'task') return result;
+      const result = await base(request, context).catch((error: unknown) => {
+        throw toProtocolError(error, method, this.#log);
+      });
+      if (method !== 'tools/call' || result.resultType !== 'task') return result;
       const { content: _, ...task } = result;
       return task as Result;
     };
   }
 }
 
+/** What a client is told of a failure: our own sentences as they are, of anything unforeseen only that it happened. */
+function toProtocolError(error: unknown, method: string, log: Log): ProtocolError {
+  if (error instanceof ProtocolError) return error;
+  log.error({ err: error, method }, 'an MCP request failed');
+  if (!(error instanceof TaskferryError))
+    return new ProtocolError(ProtocolErrorCode.InternalError, 'Internal error');
+  const fix = error.fix === undefined ? '' : ` (${error.fix})`;
+  return new ProtocolError(ProtocolErrorCode.InternalError, `${error.message}${fix}`, { reason: error.code });
+}
+
 /** An McpServer in name: the SDK checks parameter headers only for one. It serves through {@link TaskServer}. */
 class AdapterServer extends McpServer {
   readonly #catalog: Catalog;
 
-  constructor(info: { name: string; version: string }, options: ServerOptions, catalog: Catalog) {
+  constructor(info: { name: string; version: string }, options: ServerOptions, { catalog, log }: McpDeps) {
     super(info, {});
     this.#catalog = catalog;
     // `server` is readonly for users of the SDK; replacing it is what makes the low-level handlers possible.
-    (this as { server: Server }).server = new TaskServer(info, options);
+    (this as { server: Server }).server = new TaskServer(info, options, log);
   }
 
   override toolInputSchemaJson(name: string): ReturnType<McpServer['toolInputSchemaJson']> {
@@ -72,7 +93,7 @@ export function createMcp(deps: McpDeps): McpHttpHandler {
       requestState: { verify: deps.codec.verify },
       cacheHints: { 'tools/list': { ttlMs: toolsListTtlMs, cacheScope: 'private' } },
     };
-    const mcp = new AdapterServer(info, options, deps.catalog);
+    const mcp = new AdapterServer(info, options, deps);
     const { server } = mcp;
     server.setRequestHandler('tools/list', (_request, context) => listTools(deps.catalog, context) as never);
     server.setRequestHandler(
