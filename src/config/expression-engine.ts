@@ -1,4 +1,4 @@
-// The CEL engine as taskferry sets it up: its bounds, and the functions lastSegment and resolveUrl.
+// The CEL engine as taskferry sets it up: its bounds, and the functions lastSegment, resolveUrl and merge.
 
 import { Environment, Optional } from '@marcbachmann/cel-js';
 
@@ -10,7 +10,7 @@ const engineOptions = {
 };
 
 /**
- * A fresh engine. Both helpers take a text or an optional text; an empty optional stays empty.
+ * A fresh engine. The URL helpers take a text or an optional text; an empty optional stays empty.
  * `anyName`: names need no declaration and have any type.
  */
 export function newEngine({ anyName = false }: { anyName?: boolean } = {}): Environment {
@@ -18,7 +18,8 @@ export function newEngine({ anyName = false }: { anyName?: boolean } = {}): Envi
     .registerFunction('lastSegment(string): string', lastSegment)
     .registerFunction('lastSegment(optional): optional<string>', optionally(lastSegment))
     .registerFunction('resolveUrl(string): string', resolveUrl)
-    .registerFunction('resolveUrl(optional): optional<string>', optionally(resolveUrl));
+    .registerFunction('resolveUrl(optional): optional<string>', optionally(resolveUrl))
+    .registerFunction('merge(map, map): map', merge);
 }
 
 // Evaluation is synchronous, so the URL that `resolveUrl` works against can be kept here while it runs.
@@ -62,4 +63,9 @@ function resolveUrl(reference: string): string {
   const url = URL.parse(reference, base);
   if (url === null) throw new Error('not a URL');
   return url.href;
+}
+
+/** Both maps in one; where a key is in both, the second one's value counts. */
+function merge(first: object, second: object): object {
+  return { ...first, ...second };
 }

@@ -280,6 +280,15 @@ describe('helpers', () => {
     expect(evaluate('lastSegment(response.headers[?"location"])', reply(null))).toBeUndefined();
   });
 
+  it('merge gives one map of both, in which the second wins', () => {
+    expect(evaluate('merge(response.body.a, {"b": 2, "c": null})', reply({ a: { a: 1n, b: 1n } }))).toEqual({
+      a: 1n,
+      b: 2n,
+      c: null,
+    });
+    expect(() => evaluate('merge(response.body.a, {})', reply({ a: 'text' }))).toThrow(EvaluationFault);
+  });
+
   it('does not offer resolveUrl outside captures', () => {
     expect(firstProblem('resolveUrl("x")')?.message).toBe('resolveUrl() can only be used in a capture');
   });
