@@ -2,7 +2,7 @@
 
 import type { Scope } from '../../config/expression.ts';
 import { stringifyExact } from '../../exact-json.ts';
-import type { HttpBody } from './format.ts';
+import type { HttpBody } from './compiled.ts';
 import { encodeMultipart } from './multipart.ts';
 import { pairsOf } from './query.ts';
 import { RequestFault } from './request-fault.ts';

@@ -1,7 +1,7 @@
 // What an adapter adds to every request under `upstream`: headers, query and auth. Only its own origin gets them.
 
 import { EvaluationFault, type Scope } from '../../config/expression.ts';
-import type { HttpUpstream } from './format.ts';
+import type { HttpUpstream } from './compiled.ts';
 import type { Pair } from './query.ts';
 import { RequestFault } from './request-fault.ts';
 

@@ -1,8 +1,9 @@
 // The HTTP driver: its part of the adapter format and its connections.
 
 import type { Driver } from '../driver.ts';
+import type { HttpStep, HttpUpstream } from './compiled.ts';
 import { connectHttp, type HttpOptions } from './connection.ts';
-import { type HttpStep, type HttpUpstream, httpFormat } from './format.ts';
+import { httpFormat } from './format.ts';
 
 /** @param options shared by all connections of this driver. */
 export function createHttpDriver(options: HttpOptions = {}): Driver<HttpUpstream, HttpStep> {

@@ -2,7 +2,7 @@
 
 import type { Dispatcher } from 'undici';
 import type { Cancel, Clock } from '../../clock.ts';
-import type { HttpTimeouts } from './format.ts';
+import type { HttpTimeouts } from './compiled.ts';
 
 export interface WireRequest {
   origin: string;

@@ -1,9 +1,9 @@
 // Failures of the network as a code and a plain sentence with host and port, never a path or a query.
 
 import type { StepReply } from '../driver.ts';
+import type { HttpTimeouts } from './compiled.ts';
 import { ConnectRefused } from './connectors.ts';
 import { ExchangeLimit } from './exchange.ts';
-import type { HttpTimeouts } from './format.ts';
 
 export interface Fault {
   code: Extract<StepReply, { kind: 'failed' }>['code'];

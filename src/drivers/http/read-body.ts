@@ -1,7 +1,7 @@
 // What a step reads from the reply's bytes, whatever the reply says its type is.
 
 import { type Json, parseExact } from '../../exact-json.ts';
-import type { ReadKind } from './format.ts';
+import type { ReadKind } from './compiled.ts';
 
 export interface ReadBody {
   body: Json;

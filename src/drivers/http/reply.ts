@@ -2,10 +2,10 @@
 
 import type { Json, JsonObject } from '../../exact-json.ts';
 import type { StepReply } from '../driver.ts';
+import type { HttpStep } from './compiled.ts';
 import { decode } from './decode.ts';
 import { type Exchange, ExchangeLimit, type RawHeaders } from './exchange.ts';
 import type { Fault } from './faults.ts';
-import type { HttpStep } from './format.ts';
 import { decodeText, type ReadBody, readBody, unreadable } from './read-body.ts';
 import { isLimited, retryAfterMs } from './retry-after.ts';
 

@@ -2,8 +2,8 @@
 
 import type { Scope } from '../../config/expression.ts';
 import { bodyReads, renderBody } from './body.ts';
+import type { HttpStep, HttpUpstream, ReadKind } from './compiled.ts';
 import { renderAdditions } from './credentials.ts';
-import type { HttpStep, HttpUpstream, ReadKind } from './format.ts';
 import { type Headers, setHeader } from './headers.ts';
 import { encodePairs, joinQueries, type Pair, pairsOf, withoutPairs } from './query.ts';
 import { RequestFault } from './request-fault.ts';

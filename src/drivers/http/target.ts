@@ -2,7 +2,7 @@
 
 import type { Expression, Scope } from '../../config/expression.ts';
 import type { TextTemplate } from '../../config/template.ts';
-import type { HttpTarget } from './format.ts';
+import type { HttpTarget } from './compiled.ts';
 import { type Admission, admit, hostAndPort } from './origins.ts';
 import { encodeHole, hasControl, refuseDotSegments } from './path-encode.ts';
 import { joinQueries } from './query.ts';

@@ -3,8 +3,8 @@
 import { onTestFinished } from 'vitest';
 import type { TextTemplate } from '../../../src/config/template.ts';
 import type { ConnectContext, Connection, StepReply } from '../../../src/drivers/driver.ts';
+import type { HttpStep, HttpUpstream } from '../../../src/drivers/http/compiled.ts';
 import { connectHttp, type HttpOptions } from '../../../src/drivers/http/connection.ts';
-import type { HttpStep, HttpUpstream } from '../../../src/drivers/http/format.ts';
 import type { JsonObject } from '../../../src/exact-json.ts';
 import { type Handler, startHttpServer, type TestServer } from '../../helpers/http-server.ts';
 import { fixed, text } from '../../helpers/templates.ts';

@@ -3,7 +3,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { loadAdapter } from '../../../src/config/load.ts';
-import { type HttpStep, type HttpUpstream, httpFormat } from '../../../src/drivers/http/format.ts';
+import type { HttpStep, HttpUpstream } from '../../../src/drivers/http/compiled.ts';
+import { httpFormat } from '../../../src/drivers/http/format.ts';
 import { formatProblem } from '../../../src/errors.ts';
 
 const scope = {

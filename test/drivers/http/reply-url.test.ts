@@ -4,7 +4,7 @@ import type { LookupFunction } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isPrivateAddress } from '../../../src/drivers/http/addresses.ts';
-import type { HttpStep } from '../../../src/drivers/http/format.ts';
+import type { HttpStep } from '../../../src/drivers/http/compiled.ts';
 import { admit } from '../../../src/drivers/http/origins.ts';
 import { type BuiltRequest, buildRequest } from '../../../src/drivers/http/request.ts';
 import { json } from '../../helpers/http-server.ts';

@@ -3,7 +3,7 @@
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { StepReply } from '../../../src/drivers/driver.ts';
-import type { ReadKind } from '../../../src/drivers/http/format.ts';
+import type { ReadKind } from '../../../src/drivers/http/compiled.ts';
 import { json } from '../../helpers/http-server.ts';
 import { fixed, text } from '../../helpers/templates.ts';
 import { connect, credentials, failed, getJob, type Replied, replied, serve, step } from './fixture.ts';

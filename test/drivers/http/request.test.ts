@@ -1,7 +1,7 @@
 // What a request carries: query, headers, bodies and credentials, as a real server sees them.
 
 import { describe, expect, test } from 'vitest';
-import type { HttpAuth, HttpBody, HttpStep } from '../../../src/drivers/http/format.ts';
+import type { HttpAuth, HttpBody, HttpStep } from '../../../src/drivers/http/compiled.ts';
 import { TaskferryError } from '../../../src/errors.ts';
 import type { Json } from '../../../src/exact-json.ts';
 import { json, type SeenRequest } from '../../helpers/http-server.ts';
