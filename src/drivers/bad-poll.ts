@@ -1,8 +1,7 @@
 // What a poll that gave no status says: try again, mend the credential, or the job is gone.
 
-import { cleanLine, messageLimit } from './clean-text.ts';
 import type { PollObservation } from './driver.ts';
-import { isPassing, type StepContext, type StepRun, statusOf } from './steps.ts';
+import { isPassing, type StepContext, type StepRun, shown, statusOf } from './steps.ts';
 
 /** A poll error is never an outcome: only 404 and 410 of the upstream itself say something about the job. */
 export function badPoll(
@@ -10,7 +9,7 @@ export function badPoll(
   run: Extract<StepRun, { kind: 'failed' | 'unexpected' }>,
 ): PollObservation {
   if (run.kind === 'failed') {
-    const reason = context.redact(cleanLine(run.failure.reason, messageLimit));
+    const reason = shown(context, run.failure.reason);
     if (run.failure.code === 'credential') return { kind: 'credential', reason };
     return run.failure.code === 'invalid_request'
       ? { kind: 'rejected', reason }
@@ -26,5 +25,6 @@ export function badPoll(
   if (reply.unreadable !== undefined) return { kind: 'unreachable', reason, ...retry };
   if (status === 404) return { kind: 'missing', reason };
   if (status === 410) return { kind: 'gone', reason };
+  context.pollRejected(status, reason);
   return { kind: 'rejected', reason };
 }

@@ -1,9 +1,8 @@
 // Asking the upstream to cancel a job: every cancel step whose `when` holds.
 
 import type { Tool } from '../config/adapter.ts';
-import { cleanLine, messageLimit } from './clean-text.ts';
 import type { CancelOutcome, JobView, Poll } from './driver.ts';
-import { isPassing, runStep, type StepContext, scopeOf, statusOf } from './steps.ts';
+import { isPassing, runStep, type StepContext, scopeOf, shown, statusOf } from './steps.ts';
 
 export async function cancelJob(
   context: StepContext,
@@ -15,7 +14,7 @@ export async function cancelJob(
   for (const step of tool.cancel) {
     const run = await runStep(context, step, scopeOf(context, view, { response: poll.reply }));
     if (run.kind === 'failed') {
-      const reason = context.redact(cleanLine(run.failure.reason, messageLimit));
+      const reason = shown(context, run.failure.reason);
       return run.failure.code === 'invalid_request'
         ? { kind: 'refused', reason }
         : { kind: 'later', reason, retryAfterMs: undefined };
@@ -29,7 +28,5 @@ export async function cancelJob(
     }
     sent ||= run.kind === 'done';
   }
-  return sent
-    ? { kind: 'sent' }
-    : { kind: 'refused', reason: 'no cancel request of the adapter applies to the job as it is now' };
+  return sent ? { kind: 'sent' } : { kind: 'inapplicable' };
 }

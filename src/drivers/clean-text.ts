@@ -6,21 +6,24 @@ export const messageLimit = 500;
 export const excerptLimit = 1_000;
 
 // Controls but tab and line feed; bidirectional marks and isolates; zero-width and other format characters; tag
-// characters, which can hide text from people and show it to models.
+// characters and the selectors beyond the usual ones, which can hide text from people and show it to models.
 const unwanted =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: removing control characters is the purpose.
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e01ef}]/gu;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: an escape sequence starts with a control character.
 const terminalEscape = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
 
 /** Text of several lines: line feeds and tabs stay. */
 export function cleanText(text: string): string {
-  return text.replace(terminalEscape, '').replace(/\r\n?/g, '\n').replace(unwanted, '');
+  return text.toWellFormed().replace(terminalEscape, '').replace(/\r\n?/g, '\n').replace(unwanted, '');
 }
 
-/** One line of at most `limit` code points. */
-export function cleanLine(text: string, limit: number): string {
-  return capPoints(cleanText(text).replace(/\s+/g, ' ').trim(), limit);
+/**
+ * One line of at most `limit` code points.
+ * @param redact is given the clean text before it is cut: a secret must be found whole, and cleaning may join one.
+ */
+export function cleanLine(text: string, limit: number, redact: (text: string) => string): string {
+  return capPoints(redact(cleanText(text).replace(/\s+/g, ' ').trim()), limit);
 }
 
 function capPoints(text: string, limit: number): string {

@@ -1,9 +1,20 @@
 // Create steps: which replies mean a job, which a clear no, and which leave a doubt.
 
 import type { CreateStep, Tool } from '../config/adapter.ts';
-import { cleanLine, excerptLimit } from './clean-text.ts';
+import type { Scope } from '../config/expression.ts';
+import type { JsonObject } from '../exact-json.ts';
+import { excerptLimit } from './clean-text.ts';
 import type { CreateOutcome, FindOutcome, JobView } from './driver.ts';
-import { isPassing, runStep, type StepContext, scopeOf, statusOf } from './steps.ts';
+import {
+  evaluate,
+  isPassing,
+  runStep,
+  type StepContext,
+  type StepRun,
+  scopeOf,
+  shown,
+  statusOf,
+} from './steps.ts';
 
 export async function runCreateStep(
   context: StepContext,
@@ -22,10 +33,10 @@ export async function runCreateStep(
     case 'skipped':
       return { kind: 'done', job: {} };
     case 'failed': {
-      const reason = line(context, run.failure.reason);
+      const reason = shown(context, run.failure.reason, excerptLimit);
       return run.failure.sent
         ? { kind: 'doubtful', reason, retryAfterMs: undefined }
-        : { kind: 'refused', message: reason };
+        : { kind: 'refused', message: reason, judged: run.failure.code === 'invalid_request' };
     }
     case 'unexpected': {
       const status = statusOf(run.reply);
@@ -34,7 +45,7 @@ export async function runCreateStep(
       if (isPassing(run.reply) || (status >= 200 && status < 300) || status === 0) {
         return { kind: 'doubtful', reason: run.reason, retryAfterMs };
       }
-      return { kind: 'refused', message: run.reason };
+      return { kind: 'refused', message: run.reason, judged: status !== 401 && status !== 403 };
     }
     case 'done':
       if (run.missing.length > 0) {
@@ -48,34 +59,59 @@ export async function runCreateStep(
   }
 }
 
+/** Only a readable reply of the upstream's own that shows no job proves anything; all else leaves the doubt. */
 export async function runFind(
   context: StepContext,
   tool: Tool,
   view: JobView,
   index: number,
+  signal?: AbortSignal,
 ): Promise<FindOutcome> {
   const step = stepAt(tool, index);
   if (step.find === undefined) return { kind: 'ambiguous', reason: `${step.name} has no find step` };
-  const run = await runStep(context, step.find, scopeOf(context, view));
+  const scope = scopeOf(context, view);
+  const run = await runStep(context, step.find, scope, signal && { signal });
   switch (run.kind) {
     case 'skipped':
       return { kind: 'ambiguous', reason: `the find step of ${step.name} does not apply` };
-    case 'failed':
-      return { kind: 'later', reason: line(context, run.failure.reason), retryAfterMs: undefined };
+    case 'failed': {
+      const reason = shown(context, run.failure.reason, excerptLimit);
+      return run.failure.code === 'invalid_request'
+        ? { kind: 'ambiguous', reason }
+        : { kind: 'later', reason, retryAfterMs: undefined };
+    }
     case 'unexpected':
-      if (statusOf(run.reply) === 404) return { kind: 'none' };
-      return { kind: 'later', reason: run.reason, retryAfterMs: run.reply.retryAfterMs };
+      return unexpectedLook(context, step.find, scope, run);
     case 'done':
-      return run.missing.length > 0 ? { kind: 'none' } : { kind: 'found', job: run.captured };
+      if (run.missing.length === 0) return { kind: 'found', job: run.captured };
+      if (Object.keys(run.captured).length === 0) return { kind: 'none' };
+      return {
+        kind: 'later',
+        reason: `the look-up found the job, but lacks ${run.missing.join(', ')}`,
+        retryAfterMs: undefined,
+      };
   }
+}
+
+function unexpectedLook(
+  context: StepContext,
+  find: NonNullable<CreateStep['find']>,
+  scope: Scope,
+  { reply, reason }: Extract<StepRun, { kind: 'unexpected' }>,
+): FindOutcome {
+  const later: FindOutcome = { kind: 'later', reason, retryAfterMs: reply.retryAfterMs };
+  const status = statusOf(reply);
+  if (reply.unreadable !== undefined || isPassing(reply) || status === 401 || status === 403) return later;
+  if (status === 404) return { kind: 'none' };
+  if (status < 200 || status >= 300) return { kind: 'ambiguous', reason };
+  // An `expect` that says no to a good reply, such as an empty list. One that can't be evaluated says nothing.
+  const after: Scope = { ...scope, response: reply.response as JsonObject };
+  const says = find.expect && evaluate(context, find.expect, after, `${find.name}: find.expect`);
+  return says === false ? { kind: 'none' } : later;
 }
 
 function stepAt(tool: Tool, index: number): CreateStep {
   const step = tool.create[index];
   if (step === undefined) throw new Error(`${tool.key} has no create step ${index}`);
   return step;
-}
-
-function line(context: StepContext, text: string): string {
-  return context.redact(cleanLine(text, excerptLimit));
 }

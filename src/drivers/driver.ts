@@ -73,7 +73,7 @@ export interface Upstream {
   /** Runs create step `index`. */
   createStep(view: JobView, index: number, signal?: AbortSignal): Promise<CreateOutcome>;
   /** Looks for the job that create step `index` may have made. Only if its recovery is `find`. */
-  find(view: JobView, index: number): Promise<FindOutcome>;
+  find(view: JobView, index: number, signal?: AbortSignal): Promise<FindOutcome>;
   poll(view: JobView): Promise<Poll>;
   /**
    * Turns an ended job into its result. `poll` is the one that saw the end; without it the status is read again,
@@ -127,8 +127,11 @@ export interface JobView {
 export type CreateOutcome =
   /** `job`: the new captures of this step. */
   | { kind: 'done'; job: JsonObject }
-  /** A clear no: nothing was created. `message` is for the caller. */
-  | { kind: 'refused'; message: string }
+  /**
+   * A clear no: this request created nothing. `message` is for the caller. `judged`: the upstream refused the request
+   * itself; false when it was never reached or refused the credential, so that another try may fare better.
+   */
+  | { kind: 'refused'; message: string; judged: boolean }
   /** Not created, and worth another try (429, no connection to a host that answered before). */
   | { kind: 'later'; reason: string; retryAfterMs: number | undefined }
   /** A job may or may not exist. */
@@ -137,7 +140,7 @@ export type CreateOutcome =
 export type FindOutcome =
   | { kind: 'found'; job: JsonObject }
   | { kind: 'none' }
-  /** Several jobs match, or the look-up failed for good. */
+  /** The look-up failed for good, so nobody can tell. */
   | { kind: 'ambiguous'; reason: string }
   | { kind: 'later'; reason: string; retryAfterMs: number | undefined };
 
@@ -198,8 +201,10 @@ export interface JobResult {
 
 export type CancelOutcome =
   | { kind: 'sent' }
-  /** The upstream said no (or the job can't be cancelled now). Followed to its end. */
+  /** The upstream said no. Followed to its end. */
   | { kind: 'refused'; reason: string }
+  /** No request of the adapter is for a job as it stands now; one may be once it has moved on. Nothing was sent. */
+  | { kind: 'inapplicable' }
   | { kind: 'later'; reason: string; retryAfterMs: number | undefined };
 
 export interface Answer {

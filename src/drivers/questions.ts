@@ -4,9 +4,18 @@ import { createHash } from 'node:crypto';
 import type { AskQuestion, Tool } from '../config/adapter.ts';
 import { type JsonObject, stringifyExact } from '../exact-json.ts';
 import { badPoll } from './bad-poll.ts';
-import { cleanLine, messageLimit } from './clean-text.ts';
 import type { Answer, AnswerOutcome, JobView, Poll, PollObservation, Question, Response } from './driver.ts';
-import { attempt, holds, isPassing, runStep, type StepContext, scopeOf, statusOf } from './steps.ts';
+import {
+  attempt,
+  holds,
+  isPassing,
+  runStep,
+  type StepContext,
+  type StepRun,
+  scopeOf,
+  shown,
+  statusOf,
+} from './steps.ts';
 
 export type Asking =
   | { kind: 'asked'; questions: readonly Question[]; job: JsonObject; reply: Response }
@@ -31,7 +40,7 @@ export async function readQuestions(
         scopeOf(context, { ...view, job: { ...view.job, ...captured } }, { response: reply }),
       );
       if (run.kind === 'failed' || run.kind === 'unexpected')
-        return { kind: 'failed', observation: badPoll(context, run) };
+        return { kind: 'failed', observation: unread(context, ask, run) };
       if (run.kind === 'done') {
         own = run.captured;
         reply = run.reply.response;
@@ -43,12 +52,23 @@ export async function readQuestions(
     const message = attempt(context, `ask ${ask.key}: message`, () => ask.message.render(scope));
     questions.push({
       stem: ask.key,
-      message: context.redact(cleanLine(message ?? `The job asks: ${ask.key}`, messageLimit)),
+      message: shown(context, message ?? `The job asks: ${ask.key}`),
       schema: ask.schema,
       fingerprint: createHash('sha256').update(stringifyExact(own)).digest('base64url').slice(0, 16),
     });
   }
   return { kind: 'asked', questions, job: captured, reply };
+}
+
+/** A question that can't be read says nothing about the job: its own status was read a moment ago. */
+function unread(
+  context: StepContext,
+  ask: AskQuestion,
+  run: Extract<StepRun, { kind: 'failed' | 'unexpected' }>,
+): PollObservation {
+  const observation = badPoll(context, run);
+  if (observation.kind !== 'missing' && observation.kind !== 'gone') return observation;
+  return { kind: 'rejected', reason: `the question ${ask.key} can't be read: ${observation.reason}` };
 }
 
 /** Sends an answer by the step that the adapter names for the action. */
@@ -72,10 +92,10 @@ export async function deliverAnswer(
       return { kind: 'unhandled' };
     case 'failed':
       return run.failure.code === 'invalid_request'
-        ? { kind: 'refused', reason: context.redact(cleanLine(run.failure.reason, messageLimit)) }
+        ? { kind: 'refused', reason: shown(context, run.failure.reason) }
         : {
             kind: 'later',
-            reason: context.redact(cleanLine(run.failure.reason, messageLimit)),
+            reason: shown(context, run.failure.reason),
             retryAfterMs: undefined,
           };
     case 'unexpected': {

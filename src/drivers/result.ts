@@ -4,10 +4,10 @@
 import type { ResultMapping, Tool } from '../config/adapter.ts';
 import type { Scope } from '../config/expression.ts';
 import { type Json, stringifyExact } from '../exact-json.ts';
-import { cleanLine, cleanText, messageLimit } from './clean-text.ts';
-import type { JobResult, JobView, Poll, Response, ResultOutcome } from './driver.ts';
+import { cleanText } from './clean-text.ts';
+import type { JobResult, JobView, Poll, PollObservation, Response, ResultOutcome } from './driver.ts';
 import { readStatus } from './status.ts';
-import { attempt, isPassing, runStep, type StepContext, scopeOf, statusOf } from './steps.ts';
+import { attempt, isPassing, runStep, type StepContext, scopeOf, shown, statusOf } from './steps.ts';
 
 export async function readResult(
   context: StepContext,
@@ -18,14 +18,15 @@ export async function readResult(
 ): Promise<ResultOutcome> {
   const mapping = verdict === 'succeeded' ? tool.result : tool.failure;
   const isError = verdict === 'failed';
-  const last = poll ?? (await readStatus(context, tool, view));
-  if (last.reply === undefined) {
-    const reason = 'reason' in last.observation ? last.observation.reason : 'the status could not be read';
-    return later(reason, undefined, isError);
-  }
-  const message = last.observation.kind === 'status' ? last.observation.message : undefined;
+  const { observation, reply } = poll ?? (await readStatus(context, tool, view));
+  const ended = observation.kind === 'status' && observation.phase === verdict;
+  const message = ended ? observation.message : undefined;
   const standard = message ?? (isError ? 'The job failed.' : 'The job succeeded.');
-  let response = last.reply;
+  if (mayPass(observation)) {
+    return later(observation.reason, 'retryAfterMs' in observation ? observation : {}, isError);
+  }
+  // The job was removed or started again since it ended: what it is now says nothing about how it ended.
+  let response: Response = ended && reply !== undefined ? reply : { body: null };
   for (const step of mapping.fetch) {
     const run = await runStep(context, step, scopeOf(context, view, { response }), {
       maxBytes: mapping.maxBytes,
@@ -36,11 +37,11 @@ export async function readResult(
       run.failure.code !== 'too_large' &&
       run.failure.code !== 'invalid_request'
     ) {
-      return later(line(context, run.failure.reason), undefined, isError, standard);
+      return later(shown(context, run.failure.reason), {}, isError, standard);
     } else if (run.kind === 'unexpected' && (isPassing(run.reply) || statusOf(run.reply) === 401)) {
-      return later(run.reason, run.reply.retryAfterMs, isError, standard);
+      return later(run.reason, run.reply, isError, standard);
     } else if (run.kind !== 'skipped') {
-      const why = run.kind === 'failed' ? line(context, run.failure.reason) : run.reason;
+      const why = run.kind === 'failed' ? shown(context, run.failure.reason) : run.reason;
       return { kind: 'ready', result: without(standard, why, isError) };
     }
   }
@@ -48,6 +49,16 @@ export async function readResult(
     kind: 'ready',
     result: render(context, mapping, scopeOf(context, view, { response }), isError, standard),
   };
+}
+
+/** The status can't be read for the moment; what the result needs of it may be there later. */
+function mayPass(
+  observation: PollObservation,
+): observation is Extract<
+  PollObservation,
+  { kind: 'unreachable' | 'credential' | 'unreadable' | 'rejected' }
+> {
+  return observation.kind !== 'status' && observation.kind !== 'missing' && observation.kind !== 'gone';
 }
 
 /** A `call:` tool: one exchange, mapped like a result. Whatever goes wrong is an error the caller can read. */
@@ -64,7 +75,7 @@ export async function callOnce(
       ...(signal && { signal }),
     });
     if (run.kind === 'done') response = run.reply.response;
-    else if (run.kind === 'failed') return failure(line(context, run.failure.reason));
+    else if (run.kind === 'failed') return failure(shown(context, run.failure.reason));
     else if (run.kind === 'unexpected') return failure(run.reason);
   }
   const { body } = response;
@@ -92,20 +103,27 @@ function render(
   const text = own ?? (structured === undefined ? standard : stringifyExact(structured));
   const links = mapping.links.flatMap(({ uri, name, mimeType, description }) => {
     const link = rendered('link', () => ({
-      uri: uri.render(scope),
+      uri: context.redact(uri.render(scope)),
       name: name.render(scope),
       description: description?.render(scope),
     }));
     if (link === undefined) return [];
+    if (!isLink(link.uri)) {
+      missing.push('link');
+      return [];
+    }
     return [
       {
-        uri: line(context, link.uri),
-        name: line(context, link.name),
+        uri: link.uri,
+        name: shown(context, link.name),
         ...(mimeType !== undefined && { mimeType }),
-        ...(link.description !== undefined && { description: line(context, link.description) }),
+        ...(link.description !== undefined && { description: shown(context, link.description) }),
       },
     ];
   });
+  const clean = structured === undefined ? undefined : cleanValue(context, structured);
+  const kept = clean !== undefined && fits(clean, mapping.maxBytes) ? clean : undefined;
+  if (kept === undefined && clean !== undefined) missing.push('structured (too large)');
   const note =
     missing.length > 0
       ? `\n(${missing.join(', ')} of the result could not be made from the upstream's reply)`
@@ -113,9 +131,23 @@ function render(
   return {
     isError,
     text: capBytes(context.redact(cleanText(text)), mapping.maxBytes) + note,
-    structured: structured === undefined ? undefined : cleanValue(context, structured),
+    structured: kept,
     links,
   };
+}
+
+/** Longest URI of a link. A cut one would lead nowhere, so a longer one is left out. */
+const linkLimit = 8_192;
+
+/** An absolute URI: a path on the upstream's own machine is no link, and code is none either. */
+function isLink(uri: string): boolean {
+  if (uri.length > linkLimit || cleanText(uri) !== uri) return false;
+  const url = URL.parse(uri);
+  return url !== null && !/^(javascript|data|file|blob):$/.test(url.protocol);
+}
+
+function fits(value: Json, maxBytes: number): boolean {
+  return Buffer.byteLength(stringifyExact(value)) <= maxBytes;
 }
 
 /** Strings of structured content are cleaned like text, and never hold a known secret. */
@@ -124,7 +156,10 @@ function cleanValue(context: StepContext, value: Json): Json {
   if (Array.isArray(value)) return value.map((member) => cleanValue(context, member));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [name, cleanValue(context, member)]),
+    Object.entries(value).map(([name, member]) => [
+      context.redact(cleanText(name)),
+      cleanValue(context, member),
+    ]),
   );
 }
 
@@ -137,12 +172,17 @@ function capBytes(text: string, limit: number): string {
 
 function later(
   reason: string,
-  retryAfterMs: number | undefined,
+  from: { retryAfterMs?: number },
   isError: boolean,
   standard?: string,
 ): ResultOutcome {
   const verdict = standard ?? (isError ? 'The job failed.' : 'The job succeeded.');
-  return { kind: 'later', reason, retryAfterMs, fallback: without(verdict, reason, isError) };
+  return {
+    kind: 'later',
+    reason,
+    retryAfterMs: from.retryAfterMs,
+    fallback: without(verdict, reason, isError),
+  };
 }
 
 function without(standard: string, why: string, isError: boolean): JobResult {
@@ -156,8 +196,4 @@ function without(standard: string, why: string, isError: boolean): JobResult {
 
 function failure(text: string): JobResult {
   return { isError: true, text, structured: undefined, links: [] };
-}
-
-function line(context: StepContext, text: string): string {
-  return context.redact(cleanLine(text, messageLimit));
 }

@@ -4,10 +4,9 @@ import type { Phase, StateRules, StatusStage, Tool } from '../config/adapter.ts'
 import type { Scope } from '../config/expression.ts';
 import { type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
 import { badPoll } from './bad-poll.ts';
-import { cleanLine, messageLimit } from './clean-text.ts';
 import type { JobView, Poll, PollObservation } from './driver.ts';
 import { readQuestions } from './questions.ts';
-import { attempt, evaluate, holds, type Reply, runStep, type StepContext, scopeOf } from './steps.ts';
+import { attempt, evaluate, holds, type Reply, runStep, type StepContext, scopeOf, shown } from './steps.ts';
 
 /** Reads the status: the current stage and, as each is left, the ones after it. */
 export async function readStatus(context: StepContext, tool: Tool, view: JobView): Promise<Poll> {
@@ -87,11 +86,11 @@ function readState(context: StepContext, state: StateRules, scope: Scope): State
   if (state.of !== undefined && (word === undefined || word === null)) {
     return { kind: 'unreadable', reason: `\`${state.of.source}\` gives nothing` };
   }
-  const shown =
+  const named =
     word === undefined
       ? 'that no rule matches'
       : `"${typeof word === 'string' ? word : stringifyExact(word)}"`;
-  const unknownWord = context.redact(cleanLine(shown, 100));
+  const unknownWord = shown(context, named, 100);
   context.unknownStatus(unknownWord);
   return { kind: 'read', phase: 'working', unknownWord };
 }
@@ -107,7 +106,7 @@ function sameWord(known: Json, word: Json): boolean {
 
 function messageOf(context: StepContext, stage: StatusStage, scope: Scope): string | undefined {
   const text = stage.message && attempt(context, 'message', () => stage.message?.render(scope));
-  const line = text === undefined ? '' : context.redact(cleanLine(text, messageLimit));
+  const line = text === undefined ? '' : shown(context, text);
   return line === '' ? undefined : line;
 }
 

@@ -3,7 +3,7 @@
 import type { Capture, Step } from '../config/adapter.ts';
 import { EvaluationFault, type Expression, type Scope } from '../config/expression.ts';
 import { type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
-import { cleanLine, excerptLimit } from './clean-text.ts';
+import { cleanLine, excerptLimit, messageLimit } from './clean-text.ts';
 import type { Connection, JobView, PerformOptions, Response, StepReply } from './driver.ts';
 
 /** What every step of one tool runs with. */
@@ -17,6 +17,8 @@ export interface StepContext {
   fault(what: string, error: EvaluationFault): void;
   /** A status word that no rule knows: counted and reported. */
   unknownStatus(word: string): void;
+  /** A poll that the upstream refuses to answer: reported, since waiting is not likely to mend it. */
+  pollRejected(status: number, reason: string): void;
 }
 
 export type StepRun =
@@ -119,15 +121,19 @@ export function attempt<T>(context: StepContext, what: string, run: () => T): T 
 function describe(context: StepContext, reply: Reply): string {
   const { status, body, headers } = reply.response;
   const head = status === undefined ? 'the reply' : `HTTP ${String(status)}`;
-  if (reply.unreadable !== undefined)
-    return context.redact(cleanLine(`${head}: ${reply.unreadable}`, excerptLimit));
+  if (reply.unreadable !== undefined) return shown(context, `${head}: ${reply.unreadable}`, excerptLimit);
   const location =
     typeof status === 'bigint' && status >= 300n && status < 400n ? headers?.location : undefined;
   const redirected =
     typeof location === 'string' ? ` to ${location.split('?')[0]} (redirects are not followed)` : '';
   const text =
     body === null || body === '' ? '' : `: ${typeof body === 'string' ? body : stringifyExact(body)}`;
-  return context.redact(cleanLine(`${head}${redirected}${text}`, excerptLimit));
+  return shown(context, `${head}${redirected}${text}`, excerptLimit);
+}
+
+/** Upstream text as one line that may be shown: clean, without secrets, of at most `limit` code points. */
+export function shown(context: StepContext, text: string, limit = messageLimit): string {
+  return cleanLine(text, limit, context.redact);
 }
 
 /** The HTTP status as a number; 0 for a driver that has none. */

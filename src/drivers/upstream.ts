@@ -19,7 +19,7 @@ export function createUpstream(
   return {
     plan: planOf(adapter, servedAs, tool),
     createStep: (view, index, signal) => runCreateStep(context, tool, view, index, signal),
-    find: (view, index) => runFind(context, tool, view, index),
+    find: (view, index, signal) => runFind(context, tool, view, index, signal),
     poll: (view) => readStatus(context, tool, view),
     result: (view, verdict, poll) => readResult(context, tool, view, verdict, poll),
     cancel: (view, poll) => cancelJob(context, tool, view, poll),

@@ -192,6 +192,11 @@ function stepServices(
         log.warn({ adapter: name, status: word }, 'a status that no state rule knows is read as working'),
       );
     },
+    pollRejected(status, reason) {
+      once(`rejected ${status}`, () =>
+        log.warn({ adapter: name, reason }, 'the upstream refuses to tell the status of a job'),
+      );
+    },
   };
 }
 

@@ -27,6 +27,8 @@ export interface TaskDeps {
 /** Finds the tool that a stored task follows: by its digest, whether or not the file still has that text. */
 export interface Upstreams {
   of(task: Pick<Task, 'adapter' | 'digest' | 'tool'>): Promise<{ upstream: Upstream } | { missing: string }>;
+  /** Replaces known secret values. */
+  redact(text: string): string;
 }
 
 export interface ApplyOptions {
@@ -61,6 +63,7 @@ export async function apply(
       plan,
       intervalMs: stored.schedule?.intervalMs ?? plan.timing.every,
       random: deps.random(),
+      redact: (text) => deps.upstreams.redact(text),
     });
     if (task === before) {
       if (before.stage === 'ended' || lease === 'hold' || schedule === null) return stored;

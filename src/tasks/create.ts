@@ -20,142 +20,159 @@ type CreateAttempt =
 /** A look-up that found nothing this often, the last time after `withinMs`, proves that there is no job. */
 const looksNeeded = 2;
 
-/** How long the captures of a job that exists upstream are tried to be stored before it is left to recovery. */
+/** How long a write whose loss would cost a job its trace is tried before the task is left to recovery. */
 const storeRetryMs = 30_000;
 const storeRetryEveryMs = 250;
 
-/**
- * Runs create steps until the task is linked, has ended, or has to wait. Captures are stored as they arrive.
- * @param recovering the process that sent the current step's request is gone, so nobody knows what became of it.
- * @returns the stored task (undefined: it is gone), or the refusal of a task whose record is still there.
- */
+export interface AdvanceOptions extends ApplyOptions {
+  /** The process that sent the current step's request is gone, so nobody knows what became of it. */
+  recovering: boolean;
+  /** Ends waiting for the upstream; what was sent by then is in doubt. */
+  signal?: AbortSignal;
+}
+
+export type Advanced =
+  /** Undefined: the task is gone. `retryAfterMs`: the upstream asked to be left alone for that long. */
+  | { stored: StoredTask | undefined; retryAfterMs: number | undefined }
+  /** The refusal of a task whose record is still there. */
+  | { refused: string };
+
+/** Runs create steps until the task is linked, has ended, or has to wait. Captures are stored as they arrive. */
 export async function advanceCreate(
   deps: TaskDeps,
   upstream: Upstream,
   task: Task,
-  recovering: boolean,
-  options: ApplyOptions,
-): Promise<{ stored: StoredTask | undefined } | { refused: string }> {
+  { recovering, signal, lease }: AdvanceOptions,
+): Promise<Advanced> {
   let current = task;
   let inDoubt = recovering;
   for (;;) {
-    const attempt = await attemptCreate(upstream, current, deps.clock.now(), inDoubt);
+    const attempt = await attemptCreate(upstream, current, deps.clock.now(), inDoubt, signal);
     if (attempt.kind === 'refused') return { refused: attempt.message };
     const { observation } = attempt;
-    const moreSteps =
-      observation.kind === 'created' && current.create.step + 1 < upstream.plan.createSteps.length;
-    const stored = await persist(
-      deps,
-      upstream,
-      current,
-      observation,
-      moreSteps ? { lease: 'hold' } : options,
+    const goesOn =
+      observation.kind === 'create_again' ||
+      (observation.kind === 'created' && current.create.step + 1 < upstream.plan.createSteps.length);
+    const stored = await untilStored(deps, current, () =>
+      apply(deps, current, upstream.plan, [observation], { lease: goesOn ? 'hold' : lease }),
     );
-    if (!moreSteps || stored?.task.stage !== 'creating') return { stored };
+    if (!goesOn || stored?.task.stage !== 'creating') {
+      return { stored, retryAfterMs: 'retryAfterMs' in observation ? observation.retryAfterMs : undefined };
+    }
     current = stored.task;
     inDoubt = false;
   }
 }
 
-/** The job may exist already, so a store that fails for a moment is tried again instead of losing its captures. */
-async function persist(
-  deps: TaskDeps,
-  upstream: Upstream,
-  task: Task,
-  observation: Observation,
-  options: ApplyOptions,
-): Promise<StoredTask | undefined> {
+/** Tries a write again while the store fails for a moment: without it a job would lose its trace. */
+export async function untilStored<T>(deps: TaskDeps, task: Task, write: () => Promise<T>): Promise<T> {
   const until = deps.clock.monotonic() + storeRetryMs;
   for (;;) {
     try {
-      return await apply(deps, task, upstream.plan, [observation], options);
+      return await write();
     } catch (error) {
       if (!(error instanceof StoreError) || error.code === 'store_closed' || deps.clock.monotonic() >= until)
         throw error;
-      deps.log.error({ err: error, task: task.id }, 'a created job could not be stored yet; trying again');
+      deps.log.error(
+        { err: error, task: task.key },
+        'what became of a create is not stored yet; trying again',
+      );
       await deps.clock.sleep(storeRetryEveryMs);
     }
   }
 }
 
-/**
- * @param recovering see {@link advanceCreate}
- */
 async function attemptCreate(
   upstream: Upstream,
   task: Task,
   now: number,
   recovering: boolean,
+  signal: AbortSignal | undefined,
 ): Promise<CreateAttempt> {
   const index = task.create.step;
   const recovery = upstream.plan.createSteps[index]?.recovery;
   if (recovery === undefined) throw new Error(`create step ${index} of ${task.tool} does not exist`);
   const inDoubt = task.create.doubt !== undefined || recovering;
-  if (inDoubt) {
-    const reason = task.create.doubt?.reason ?? 'taskferry stopped while the request was under way';
-    const sentAt = task.create.sentAt ?? task.createdAt;
-    const mayRepeat =
-      recovery.repeat && (recovery.repeatForMs === undefined || now - sentAt < recovery.repeatForMs);
-    if (!mayRepeat) {
-      if (recovery.find === undefined) return observed({ kind: 'create_unknown', reason });
-      const looked = await lookUp(upstream, task, recovery.find.withinMs, reason, now - sentAt);
-      if (looked !== 'none') return observed(looked);
-    }
+  const reason = task.create.doubt?.reason ?? 'taskferry stopped while the request was under way';
+  const sentAt = task.create.sentAt ?? task.createdAt;
+  const mayRepeat =
+    recovery.repeat && (recovery.repeatForMs === undefined || now - sentAt < recovery.repeatForMs);
+  if (inDoubt && !mayRepeat) {
+    if (recovery.find === undefined) return observed({ kind: 'create_unknown', reason });
+    // Repeats may have been sent for as long as they were allowed.
+    const lastSentAt = recovery.repeat ? sentAt + (recovery.repeatForMs ?? 0) : sentAt;
+    const look = { withinMs: recovery.find.withinMs, reason, sinceSent: now - lastSentAt, signal };
+    const looked = await lookUp(upstream, task, look);
+    return observed(looked === 'none' ? { kind: 'create_again' } : looked);
   }
-  const outcome = await upstream.createStep(viewOf(task), index);
+  const outcome = await upstream.createStep(viewOf(task), index, signal);
   switch (outcome.kind) {
     case 'done':
       return observed({ kind: 'created', job: outcome.job });
     case 'refused':
+      if (!inDoubt) return { kind: 'refused', message: outcome.message };
       // An earlier send may have made the job, so a later refusal proves nothing.
-      if (inDoubt)
-        return observed({
-          kind: 'create_unknown',
-          reason: `a repeated request was refused: ${outcome.message}`,
-        });
-      return { kind: 'refused', message: outcome.message };
+      if (!outcome.judged) return observed(doubt(outcome.message, undefined));
+      return refusedRepeat(upstream, task, now, outcome.message, signal);
     case 'later':
       return observed(
         inDoubt
-          ? {
-              kind: 'create_doubt',
-              reason: outcome.reason,
-              looked: false,
-              retryAfterMs: outcome.retryAfterMs,
-            }
+          ? doubt(outcome.reason, outcome.retryAfterMs)
           : { kind: 'create_later', reason: outcome.reason, retryAfterMs: outcome.retryAfterMs },
       );
     case 'doubtful':
-      return observed({
-        kind: 'create_doubt',
-        reason: outcome.reason,
-        looked: false,
-        retryAfterMs: outcome.retryAfterMs,
-      });
+      return observed(doubt(outcome.reason, outcome.retryAfterMs));
   }
+}
+
+/** The upstream refuses what it may have done before: only a look-up can still tell. */
+async function refusedRepeat(
+  upstream: Upstream,
+  task: Task,
+  now: number,
+  message: string,
+  signal: AbortSignal | undefined,
+): Promise<CreateAttempt> {
+  const reason = `a repeated request was refused: ${message}`;
+  const find = upstream.plan.createSteps[task.create.step]?.recovery.find;
+  if (find === undefined) return observed({ kind: 'create_unknown', reason });
+  const sinceSent = now - (task.create.sentAt ?? task.createdAt);
+  const looked = await lookUp(upstream, task, { withinMs: find.withinMs, reason, sinceSent, signal });
+  return looked === 'none' ? { kind: 'refused', message } : observed(looked);
+}
+
+interface Look {
+  withinMs: number;
+  /** The doubt that the look-up may end. */
+  reason: string;
+  /** Milliseconds since the request was last sent, at least. */
+  sinceSent: number;
+  signal: AbortSignal | undefined;
 }
 
 async function lookUp(
   upstream: Upstream,
   task: Task,
-  withinMs: number,
-  reason: string,
-  sinceSent: number,
+  { withinMs, reason, sinceSent, signal }: Look,
 ): Promise<Observation | 'none'> {
-  const found = await upstream.find(viewOf(task), task.create.step);
+  const found = await upstream.find(viewOf(task), task.create.step, signal);
   switch (found.kind) {
     case 'found':
       return { kind: 'created', job: found.job };
     case 'ambiguous':
       return { kind: 'create_unknown', reason: found.reason };
     case 'later':
-      return { kind: 'create_doubt', reason: found.reason, looked: false, retryAfterMs: found.retryAfterMs };
+      return doubt(found.reason, found.retryAfterMs);
     case 'none': {
       const looks = (task.create.doubt?.looks ?? 0) + 1;
       if (looks >= looksNeeded && sinceSent >= withinMs) return 'none';
       return { kind: 'create_doubt', reason, looked: true, retryAfterMs: undefined };
     }
   }
+}
+
+function doubt(reason: string, retryAfterMs: number | undefined): Observation {
+  return { kind: 'create_doubt', reason, looked: false, retryAfterMs };
 }
 
 function observed(observation: Observation): CreateAttempt {

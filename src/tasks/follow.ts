@@ -1,12 +1,13 @@
 // One tick of a task's life: whatever is due for it now, upstream and in the store. The scheduler calls it with
 // the task's lease held; the last thing a tick does is give the lease back with the time of the next look.
 
-import type { Poll, Upstream } from '../drivers/driver.ts';
+import type { AnswerOutcome, Poll, Upstream } from '../drivers/driver.ts';
 import { apply, type TaskDeps } from './apply.ts';
 import { advanceCreate } from './create.ts';
 import { type Observation, resultTryLimit, verdictOf } from './reduce.ts';
-import type { Task, TaskRef } from './task.ts';
+import type { PendingAnswer, Task, TaskRef } from './task.ts';
 import { planWithoutAdapter, viewOf } from './view.ts';
+import { within } from './within.ts';
 
 /** Does what is due for a leased task. */
 export async function follow(deps: TaskDeps, ref: TaskRef): Promise<void> {
@@ -32,10 +33,11 @@ export async function follow(deps: TaskDeps, ref: TaskRef): Promise<void> {
     apply(deps, ref, upstream.plan, observations, { lease: 'release' });
 
   if (task.stage === 'finishing') return void (await done(await finish(upstream, task, overdue)));
-  if (overdue) return void (await done(await expire(upstream, task)));
+  if (overdue) return void (await done(await expire(deps, upstream, task)));
   if (task.stage === 'creating') {
-    const advanced = await advanceCreate(deps, upstream, task, true, { lease: 'release' });
-    if ('refused' in advanced) await done([{ kind: 'create_unknown', reason: advanced.refused }]);
+    const advanced = await advanceCreate(deps, upstream, task, { recovering: true, lease: 'release' });
+    // The caller has the task already, so its record stays.
+    if ('refused' in advanced) await done([{ kind: 'create_refused', reason: advanced.refused }]);
     return;
   }
   await done(await followJob(deps, upstream, task));
@@ -46,7 +48,9 @@ export async function follow(deps: TaskDeps, ref: TaskRef): Promise<void> {
  * job that turns out to have ended is sent nothing.
  */
 async function followJob(deps: TaskDeps, upstream: Upstream, task: Task): Promise<Observation[]> {
-  const poll = await upstream.poll(viewOf(task));
+  // The upstream's budget may be paused for longer than the task has left.
+  const poll = await within(deps.clock, task.deadline - deps.clock.now(), upstream.poll(viewOf(task)));
+  if (poll === undefined) return [{ kind: 'deadline' }];
   const seen = [poll.observation, ...(await resultOf(upstream, task, poll))];
   if (!hasWork(task) || verdictOf(poll.observation) !== undefined || isOutOfReach(poll)) return seen;
   const after = await apply(deps, task, upstream.plan, seen, { lease: 'hold' });
@@ -62,13 +66,18 @@ async function send(deps: TaskDeps, upstream: Upstream, task: Task, poll: Poll):
   const sent: Observation[] = [];
   for (const answer of task.answers) {
     if (sent.length > 0) await apply(deps, task, upstream.plan, sent.splice(0), { lease: 'hold' });
-    sent.push({
-      kind: 'answer_outcome',
-      key: answer.key,
-      outcome: await upstream.answer(viewOf(task), answer, poll),
-    });
+    const outcome: AnswerOutcome = hasChanged(answer, poll)
+      ? { kind: 'refused', reason: 'the question has changed since it was answered' }
+      : await upstream.answer(viewOf(task), answer, poll);
+    sent.push({ kind: 'answer_outcome', key: answer.key, outcome });
   }
   return sent;
+}
+
+/** The job asks about something else by now: a yes to the one must not be taken for a yes to the other. */
+function hasChanged({ stem, fingerprint }: PendingAnswer, { observation }: Poll): boolean {
+  if (observation.kind !== 'status') return false;
+  return observation.questions.some((now) => now.stem === stem && now.fingerprint !== fingerprint);
 }
 
 function hasWork(task: Task): boolean {
@@ -109,12 +118,24 @@ async function finish(upstream: Upstream, task: Task, overdue: boolean): Promise
   return [{ kind: 'result_later', reason: outcome.reason, retryAfterMs: outcome.retryAfterMs }];
 }
 
-async function expire(upstream: Upstream, task: Task): Promise<Observation[]> {
+/** The longest a task outlives its deadline so that the upstream can be told to stop the job. */
+const lastCancelMs = 30_000;
+
+async function expire(deps: TaskDeps, upstream: Upstream, task: Task): Promise<Observation[]> {
+  const deadline: Observation = { kind: 'deadline' };
   const { onTimeout } = upstream.plan.timing;
-  if (onTimeout === 'cancel' && upstream.plan.canCancel && task.stage === 'following') {
-    // Best effort: the task ends whatever the upstream answers.
-    const view = viewOf(task);
-    await upstream.cancel(view, await upstream.poll(view));
+  if (onTimeout === 'leave' || !upstream.plan.canCancel || task.stage !== 'following') return [deadline];
+  // Best effort: the task ends whatever the upstream answers, and whether or not it does.
+  const seen = (await within(deps.clock, lastCancelMs, cancelAtLast(upstream, task))) ?? [];
+  return seen.length > 0 ? seen : [deadline];
+}
+
+/** @returns how the job ended, when it turns out that it has: then there is nothing to cancel. */
+async function cancelAtLast(upstream: Upstream, task: Task): Promise<Observation[]> {
+  const poll = await upstream.poll(viewOf(task));
+  if (verdictOf(poll.observation) !== undefined) {
+    return [poll.observation, ...(await resultOf(upstream, task, poll))];
   }
-  return [{ kind: 'deadline' }];
+  await upstream.cancel(viewOf(task), poll);
+  return [];
 }

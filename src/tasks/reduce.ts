@@ -26,6 +26,10 @@ export type Observation =
   | { kind: 'create_doubt'; reason: string; looked: boolean; retryAfterMs: number | undefined }
   /** The create step certainly made nothing and may run (again). */
   | { kind: 'create_later'; reason: string; retryAfterMs: number | undefined }
+  /** A look-up has proved that the request made no job: it is about to be sent again. */
+  | { kind: 'create_again' }
+  /** A clear no to a request of which a look-up has proved that it made no job before. */
+  | { kind: 'create_refused'; reason: string }
   /** The doubt can't be resolved. */
   | { kind: 'create_unknown'; reason: string }
   | PollObservation
@@ -48,6 +52,8 @@ export interface Context {
   intervalMs: number;
   /** From [0, 1), for jitter. */
   random: number;
+  /** Replaces known secrets in what is shown of a job's captures. Default: none are known. */
+  redact?(text: string): string;
 }
 
 export interface Transition {
@@ -77,7 +83,7 @@ const growth = 1.5;
 const jitter = 0.1;
 /** After a cancel or an answer was sent, news is near. */
 const soonMs = 1_000;
-/** A stale doubt is looked at again at least this often. */
+/** The first wait before a doubt is looked at again; an old one waits for a quarter of its age, up to `max`. */
 const doubtMs = 2_000;
 export const resultTryLimit = 5;
 
@@ -101,6 +107,14 @@ function step(task: Task, observation: Observation, context: Context): Move {
     case 'create_doubt':
     case 'create_later':
       return createOpen(task, observation, context);
+    case 'create_again':
+      return createAgain(task, context);
+    case 'create_refused':
+      return end(task, {
+        kind: 'error',
+        ending: 'upstream_error',
+        message: `the job was not created: ${observation.reason}`,
+      });
     case 'create_unknown':
       return end(task, {
         kind: 'error',
@@ -119,7 +133,7 @@ function step(task: Task, observation: Observation, context: Context): Move {
       return end(task, {
         kind: 'error',
         ending: 'timed_out',
-        message: `timed out after ${duration(context.plan.timing.timeout)}; the job may still run${reference(task)}`,
+        message: `timed out after ${duration(context.plan.timing.timeout)}; the job may still run${reference(task, context)}`,
       });
     case 'result':
       return resultReady(task, observation.result, context);
@@ -178,11 +192,20 @@ function createOpen(
     create: { ...task.create, doubt },
     trouble: doubtful ? calm : trouble(task, 'unreachable', observation.reason, context.now),
   });
+  const age = context.now - (before?.since ?? task.createdAt);
+  const pause = Math.max(doubtMs, Math.min(age / 4, context.plan.timing.max));
   return {
     task: next,
-    schedule: soon(context, Math.max(observation.retryAfterMs ?? 0, doubtMs)),
+    schedule: soon(context, Math.max(observation.retryAfterMs ?? 0, pause)),
     durable: doubtful && before === undefined,
   };
+}
+
+/** Stored before the request is sent again: looks that follow count from this send. */
+function createAgain(task: Task, context: Context): Move {
+  if (task.stage !== 'creating') return unchanged(task, context);
+  const create = { ...task.create, sentAt: context.now, doubt: undefined };
+  return { task: change(task, { create, trouble: calm }), schedule: soon(context, 0), durable: true };
 }
 
 // ---- polls -------------------------------------------------------------------------------------
@@ -196,11 +219,11 @@ function polled(
   if (task.stage === 'finishing') return unchanged(task, context);
   switch (observation.kind) {
     case 'gone':
-      return lost(task, observation.reason);
+      return lost(task, observation.reason, context);
     case 'missing': {
       const inGrace = context.now < (task.linkedAt ?? task.createdAt) + missingGraceMs;
       const missing = inGrace ? 0 : task.trouble.missing + 1;
-      if (missing >= missingLimit) return lost(task, observation.reason);
+      if (missing >= missingLimit) return lost(task, observation.reason, context);
       return troubled(
         task,
         { ...trouble(task, 'missing', observation.reason, context.now), missing },
@@ -213,7 +236,7 @@ function polled(
         return end(task, {
           kind: 'error',
           ending: 'status_unreadable',
-          message: `the upstream's replies carry no readable status: ${observation.reason}${reference(task)}`,
+          message: `the upstream's replies carry no readable status: ${observation.reason}${reference(task, context)}`,
         });
       }
       return troubled(
@@ -237,11 +260,11 @@ function polled(
   }
 }
 
-function lost(task: Task, reason: string): Move {
+function lost(task: Task, reason: string, context: Context): Move {
   return end(task, {
     kind: 'error',
     ending: 'job_lost',
-    message: `the upstream no longer knows this job: ${reason}${reference(task)}`,
+    message: `the upstream no longer knows this job: ${reason}${reference(task, context)}`,
   });
 }
 
@@ -277,7 +300,7 @@ function status(
     return end(change(task, base), {
       kind: 'error',
       ending: 'upstream_error',
-      message: observation.message ?? `the upstream could not carry out the job${reference(task)}`,
+      message: observation.message ?? `the upstream could not carry out the job${reference(task, context)}`,
     });
   }
   if (verdict !== undefined) {
@@ -295,7 +318,8 @@ function status(
   const next = change(task, { ...base, ...asking });
   // An intermediate capture or a changed question is worth keeping over a power failure; a message is not.
   const durable = asking.questions.length > task.questions.length || !sameJson(next.job, task.job);
-  const moved = next.phase !== task.phase || next.progress !== task.progress;
+  const recovered = task.trouble.kind !== undefined && next.trouble.kind === undefined;
+  const moved = recovered || next.phase !== task.phase || next.progress !== task.progress;
   if (pendingWork(next)) return { task: next, schedule: soon(context, 0), durable };
   const schedule = moved
     ? {
@@ -434,6 +458,7 @@ function cancelRequested(task: Task, context: Context): Move {
 
 function cancelOutcome(task: Task, outcome: CancelOutcome, context: Context): Move {
   if (task.cancel?.state !== 'requested') return unchanged(task, context);
+  if (outcome.kind === 'inapplicable') return { task, schedule: later(context), durable: false };
   if (outcome.kind === 'later') {
     const next = change(task, { trouble: trouble(task, 'unreachable', outcome.reason, context.now) });
     return { task: next, schedule: later(context, outcome.retryAfterMs), durable: false };
@@ -494,8 +519,10 @@ const calm: Trouble = {
   resultTries: 0,
 };
 
+/** Counts of polls in a row end here; whoever counts adds its own. */
 function trouble(task: Task, kind: Trouble['kind'], reason: string, now: number): Trouble {
-  return { ...task.trouble, kind, reason, since: task.trouble.kind === kind ? task.trouble.since : now };
+  const since = task.trouble.kind === kind ? task.trouble.since : now;
+  return { ...task.trouble, kind, reason, since, missing: 0, unreadable: 0 };
 }
 
 function change(task: Task, fields: Partial<Task>): Task {
@@ -528,25 +555,56 @@ function settled(before: Task, transition: Move, now: number): Transition {
   return { ...transition, task, schedule: bounded, visible };
 }
 
+/** Longest statusMessage, in code points. */
+const messageLimit = 500;
+/** Longest part of it that comes from the upstream while taskferry has something to add. */
+const partLimit = 300;
+
 /** What the client reads: the upstream's own words first, then what taskferry has to add. */
 function composeMessage(task: Task): string | undefined {
-  if (task.stage === 'ended') return task.progress;
+  if (task.stage === 'ended') return task.progress && cut(task.progress, messageLimit);
   const parts: string[] = [];
   if (task.create.doubt !== undefined) {
-    parts.push(`It is not known yet whether the job was created: ${task.create.doubt.reason}`);
+    parts.push(
+      `It is not known yet whether the job was created: ${cut(task.create.doubt.reason, partLimit)}`,
+    );
   }
   if (task.stage === 'finishing') {
     parts.push(`The job has ${task.verdict === 'succeeded' ? 'succeeded' : 'failed'}; fetching its result`);
   } else if (task.progress !== undefined) parts.push(task.progress);
   const { kind, since, reason } = task.trouble;
   if (kind === 'unknown_status') parts.push(`Unknown status ${reason}, read as working`);
-  else if ((kind === 'credential' || kind === 'adapter_missing') && reason !== undefined) parts.push(reason);
+  else if (kind === 'credential' || kind === 'adapter_missing') parts.push(cut(reason ?? '', partLimit));
   else if (kind !== undefined && since !== undefined) {
-    parts.push(`Upstream unreachable since ${new Date(since).toISOString()}: ${reason}`);
+    parts.push(
+      `${troubleWords[kind]} since ${new Date(since).toISOString()}: ${cut(reason ?? '', partLimit)}`,
+    );
   }
   if (task.answers.length > 0) parts.push('Passing the answer on');
   if (task.cancel !== undefined) parts.push(cancelMessage(task.cancel.state));
-  return parts.length > 0 ? parts.join('. ') : undefined;
+  if (parts.length === 0) return undefined;
+  // The upstream's own words give way to what taskferry has to say.
+  const own = parts.slice(1).join('. ');
+  const room = own === '' ? messageLimit : Math.max(messageLimit - points(own) - 2, 0);
+  return cut([cut(parts[0] ?? '', room), ...parts.slice(1)].join('. '), messageLimit);
+}
+
+const troubleWords = {
+  unreachable: 'Upstream unreachable',
+  missing: 'The upstream does not find the job',
+  unreadable: 'The upstream tells no status',
+  rejected: 'The upstream refuses to tell the status',
+} as const;
+
+/** At most `limit` code points. */
+function cut(text: string, limit: number): string {
+  if (text.length <= limit) return text;
+  const all = [...text];
+  return all.length <= limit ? text : `${all.slice(0, Math.max(limit - 1, 0)).join('')}…`;
+}
+
+function points(text: string): number {
+  return [...text].length;
 }
 
 function cancelMessage(state: NonNullable<Task['cancel']>['state']): string {
@@ -586,11 +644,11 @@ function wait(intervalMs: number, context: Context): number {
 }
 
 /** The job's own reference, for messages about a job nobody follows any more. */
-function reference(task: Task): string {
+function reference(task: Task, { redact = (text) => text }: Context): string {
   const known = Object.entries(task.job).filter(([, value]) => typeof value !== 'object' || value === null);
-  return known.length === 0
-    ? ''
-    : ` (${known.map(([name, value]) => `${name}: ${String(value)}`).join(', ')})`;
+  if (known.length === 0) return '';
+  const text = redact(known.map(([name, value]) => `${name}: ${String(value)}`).join(', '));
+  return ` (${cut(text, partLimit)})`;
 }
 
 function duration(ms: number): string {

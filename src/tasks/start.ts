@@ -2,13 +2,16 @@
 
 import { createHash } from 'node:crypto';
 import type { Upstream } from '../drivers/driver.ts';
+import { StoreError } from '../errors.ts';
 import { type JsonObject, stringifyExact } from '../exact-json.ts';
 import type { StoredTask } from '../stores/store.ts';
 import { apply, type TaskDeps } from './apply.ts';
-import { advanceCreate } from './create.ts';
+import { advanceCreate, untilStored } from './create.ts';
 import { pollOnce } from './follow.ts';
 import { newTaskId, newTaskKey } from './ids.ts';
+import type { Observation } from './reduce.ts';
 import type { Task } from './task.ts';
+import { within } from './within.ts';
 
 export interface StartRequest {
   caller: string;
@@ -35,10 +38,12 @@ export type Started =
 
 /** The longest a call waits for its job to exist. */
 const createLimitMs = 60_000;
+/** Between two sends of a create: one second, then half as much again each time. */
+const resendMs = 1_000;
+const resendGrowth = 1.5;
 const settleEveryMs = 250;
 /** The lease outlives the longest create and settle, so that nobody else touches the task meanwhile. */
 const leaseMarginMs = 30_000;
-const retryEveryMs = 1_000;
 
 /** @throws StoreError when the intent can't be stored: then the upstream heard nothing. */
 export async function start(deps: TaskDeps, request: StartRequest): Promise<Started> {
@@ -55,16 +60,18 @@ export async function start(deps: TaskDeps, request: StartRequest): Promise<Star
   deps.metrics.taskCreated(task.adapter);
   const created = await create(deps, request.upstream, task);
   if ('refused' in created) {
-    await deps.store.remove(task);
+    await untilStored(deps, task, () => deps.store.remove(task));
     return { kind: 'refused', message: created.refused };
   }
-  let { stored } = created;
-  if (stored?.task.stage === 'following' && plan.timing.settle > 0)
-    stored = await settle(deps, request.upstream, stored);
-  if (stored !== undefined && stored.task.stage !== 'ended')
-    stored = await release(deps, request.upstream, stored);
-  if (stored === undefined) throw new Error(`task ${task.id} vanished while it was being created`);
-  return { kind: 'task', stored, repeated: false };
+  const settles = plan.timing.settle > 0 && created.stored?.task.stage === 'following';
+  const { stored, retryAfterMs } =
+    settles && created.stored ? await settle(deps, request.upstream, created.stored) : created;
+  const handed =
+    stored && stored.task.stage !== 'ended'
+      ? await orElse(deps, stored, () => release(deps, request.upstream, stored, retryAfterMs))
+      : stored;
+  if (handed === undefined) throw new Error(`task ${task.id} vanished while it was being created`);
+  return { kind: 'task', stored: handed, repeated: false };
 }
 
 function newTask(request: StartRequest, now: number): Task {
@@ -128,46 +135,83 @@ function sorted(value: JsonObject[string]): JsonObject[string] {
   );
 }
 
+/** A task that goes on; `retryAfterMs`: not to be looked at before, as the upstream asks. */
+interface Handover {
+  stored: StoredTask | undefined;
+  retryAfterMs: number | undefined;
+}
+
 /** Runs the create steps for up to {@link createLimitMs}; what is still in doubt then is left to the scheduler. */
 async function create(
   deps: TaskDeps,
   upstream: Upstream,
   task: Task,
-): Promise<{ stored: StoredTask | undefined } | { refused: string }> {
+): Promise<Handover | { refused: string }> {
   const until = deps.clock.monotonic() + createLimitMs;
-  let current = task;
-  for (;;) {
-    const advanced = await advanceCreate(deps, upstream, current, false, { lease: 'hold' });
-    if ('refused' in advanced) return advanced;
-    const { stored } = advanced;
-    if (stored?.task.stage !== 'creating') return { stored };
-    current = stored.task;
-    const wait = Math.max(retryEveryMs, (stored.schedule?.dueAt ?? 0) - deps.clock.now());
-    if (deps.clock.monotonic() + wait >= until) {
-      if (current.create.doubt !== undefined) return { stored };
-      return { refused: current.trouble.reason ?? 'the upstream did not accept the job in time' };
+  const limit = new AbortController();
+  const cancelLimit = deps.clock.after(createLimitMs, () => limit.abort());
+  const options = { recovering: false, lease: 'hold', signal: limit.signal } as const;
+  try {
+    let current = task;
+    for (let wait = resendMs; ; wait *= resendGrowth) {
+      const advanced = await advanceCreate(deps, upstream, current, options);
+      if ('refused' in advanced) return limit.signal.aborted ? { refused: notInTime(current) } : advanced;
+      const { stored, retryAfterMs } = advanced;
+      if (stored?.task.stage !== 'creating') return { stored, retryAfterMs: undefined };
+      current = stored.task;
+      const pause = Math.max(wait, retryAfterMs ?? 0);
+      if (deps.clock.monotonic() + pause >= until) {
+        if (current.create.doubt !== undefined) return { stored, retryAfterMs: pause };
+        return { refused: notInTime(current) };
+      }
+      await deps.clock.sleep(pause);
     }
-    await deps.clock.sleep(wait);
+  } finally {
+    cancelLimit();
   }
 }
 
+function notInTime(task: Task): string {
+  const reason = task.trouble.reason ?? 'too many other calls are waiting for the upstream';
+  return `the upstream did not take the job within ${createLimitMs / 1_000} seconds: ${reason}`;
+}
+
 /** A job that ends within `timing.settle` is answered directly. */
-async function settle(
-  deps: TaskDeps,
-  upstream: Upstream,
-  linked: StoredTask,
-): Promise<StoredTask | undefined> {
+async function settle(deps: TaskDeps, upstream: Upstream, linked: StoredTask): Promise<Handover> {
   const until = deps.clock.monotonic() + upstream.plan.timing.settle;
-  let stored: StoredTask | undefined = linked;
-  while (stored?.task.stage === 'following' || stored?.task.stage === 'finishing') {
-    stored = await apply(deps, stored.task, upstream.plan, await pollOnce(upstream, stored.task), {
-      lease: 'hold',
-    });
-    if (stored === undefined || stored.task.stage !== 'following') break;
-    if (deps.clock.monotonic() + settleEveryMs > until) break;
-    await deps.clock.sleep(settleEveryMs);
+  let handover: Handover = { stored: linked, retryAfterMs: undefined };
+  for (;;) {
+    const task = handover.stored?.task;
+    if (task?.stage !== 'following') return handover;
+    const seen = await within(deps.clock, until - deps.clock.monotonic(), pollOnce(upstream, task));
+    if (seen === undefined) return handover;
+    const linkedTask = handover.stored;
+    const stored = await orElse(deps, linkedTask, () =>
+      apply(deps, task, upstream.plan, seen, { lease: 'hold' }),
+    );
+    if (stored === linkedTask) return handover;
+    handover = { stored, retryAfterMs: retryAfterOf(seen) };
+    const pause = Math.max(settleEveryMs, handover.retryAfterMs ?? 0);
+    if (deps.clock.monotonic() + pause > until) return handover;
+    await deps.clock.sleep(pause);
   }
-  return stored;
+}
+
+function retryAfterOf(observations: readonly Observation[]): number | undefined {
+  const waits = observations.map((seen) => ('retryAfterMs' in seen ? (seen.retryAfterMs ?? 0) : 0));
+  const longest = Math.max(0, ...waits);
+  return longest > 0 ? longest : undefined;
+}
+
+/** A linked job is answered with its task even if the store fails from here on: the lease's end brings it back. */
+async function orElse<T>(deps: TaskDeps, fallback: T, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    deps.log.warn({ err: error }, 'a new task is followed later, as the store fails');
+    return fallback;
+  }
 }
 
 /** Hands the task over to the scheduler. */
@@ -175,14 +219,18 @@ async function release(
   deps: TaskDeps,
   upstream: Upstream,
   stored: StoredTask,
+  retryAfterMs = 0,
 ): Promise<StoredTask | undefined> {
   const { task } = stored;
   const { every } = upstream.plan.timing;
-  const waiting = task.stage !== 'following' || task.cancel?.state === 'requested';
-  const dueAt = deps.clock.now() + (waiting ? 0 : every);
+  const urgent = task.cancel?.state === 'requested' && task.stage === 'following';
+  const pause = task.stage === 'following' ? every : Math.min(every, resendMs);
+  const wait = urgent ? 0 : Math.max(pause, retryAfterMs);
+  const dueAt = Math.min(deps.clock.now() + wait, Math.max(deps.clock.now(), task.deadline));
   const moved = await deps.store.reschedule(task, { dueAt, intervalMs: every }, task.version);
   const fresh = moved ? { ...stored, schedule: { dueAt, intervalMs: every } } : await deps.store.get(task);
-  if (!moved && fresh !== undefined && fresh.task.stage !== 'ended') return release(deps, upstream, fresh);
+  if (!moved && fresh !== undefined && fresh.task.stage !== 'ended')
+    return release(deps, upstream, fresh, retryAfterMs);
   deps.wake(task.adapter, dueAt);
   return fresh;
 }
