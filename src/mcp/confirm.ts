@@ -11,7 +11,7 @@ import {
 import type { ConfirmQuestion } from '../config/adapter.ts';
 import { EvaluationFault, type Scope } from '../config/expression.ts';
 import { type JsonObject, stringifyExact } from '../exact-json.ts';
-import { hashOf } from '../tasks/start.ts';
+import { hashOf } from '../tasks/new-task.ts';
 import { readAnswer, wholeNumbers } from './answers.ts';
 import type { ServedTool } from './catalog.ts';
 import { errorResult } from './render.ts';

@@ -102,13 +102,12 @@ async function listen(
   }
   if (streams.size >= maxStreams) return refuse(200, { code: -32603, message: 'Subscription limit reached' });
   const viewer = { canElicit: declaresElicitation(capabilities) };
-  const stream = new TaskStream(deps, body.id, ids, viewer, response.body, () => {
+  const stream = new TaskStream(deps, body.id, ids, viewer, response.body, request, () => {
     streams.delete(stream);
     deps.metrics.streams(-1);
   });
   streams.add(stream);
   deps.metrics.streams(1);
-  request.signal.addEventListener('abort', () => stream.abandon(), { once: true });
   if (request.signal.aborted) stream.abandon();
   return new Response(stream.readable, { status: 200, headers: response.headers });
 }
@@ -130,6 +129,9 @@ class TaskStream {
   readonly #onEnd: () => void;
   #controller!: ReadableStreamDefaultController<Uint8Array>;
   #inner: ReadableStreamDefaultReader<Uint8Array>;
+  /** Held for its signal: a Request that is collected while its client still reads never tells when that goes. */
+  readonly #request: Request;
+  readonly #onAbort = (): void => this.abandon();
   #stopKeepAlive: () => void = () => {};
   /** Nothing may go out before the acknowledgement. */
   #acknowledged = false;
@@ -141,6 +143,7 @@ class TaskStream {
     taskIds: readonly string[],
     viewer: Omit<Viewer, 'now'>,
     inner: ReadableStream<Uint8Array>,
+    request: Request,
     onEnd: () => void,
   ) {
     this.#deps = deps;
@@ -148,6 +151,8 @@ class TaskStream {
     this.#viewer = viewer;
     this.#onEnd = onEnd;
     this.#inner = inner.getReader();
+    this.#request = request;
+    request.signal.addEventListener('abort', this.#onAbort, { once: true });
     this.readable = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
@@ -264,6 +269,7 @@ class TaskStream {
     if (this.#ended) return;
     this.#ended = true;
     this.#stopKeepAlive();
+    this.#request.signal.removeEventListener('abort', this.#onAbort);
     for (const unsubscribe of this.#unsubscribes.splice(0)) unsubscribe();
     this.#pending.clear();
     this.#inner.cancel().catch(() => {});

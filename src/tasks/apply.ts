@@ -6,8 +6,9 @@ import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Store, StoredTask } from '../stores/store.ts';
 import type { Changes } from './changes.ts';
+import type { Observation } from './observation.ts';
 import type { RenderOutcome } from './outcome.ts';
-import { type Observation, reduce } from './reduce.ts';
+import { reduce } from './reduce.ts';
 import type { Task, TaskRef } from './task.ts';
 
 export interface TaskDeps {

@@ -8,7 +8,7 @@ import type { Upstream } from '../drivers/driver.ts';
 import { StoreError } from '../errors.ts';
 import type { StoredTask } from '../stores/store.ts';
 import { type ApplyOptions, apply, type TaskDeps } from './apply.ts';
-import type { Observation } from './reduce.ts';
+import type { Observation } from './observation.ts';
 import type { Task } from './task.ts';
 import { viewOf } from './view.ts';
 

@@ -4,7 +4,8 @@
 import type { AnswerOutcome, Poll, Upstream } from '../drivers/driver.ts';
 import { apply, type TaskDeps } from './apply.ts';
 import { advanceCreate } from './create.ts';
-import { type Observation, resultTryLimit, verdictOf } from './reduce.ts';
+import { resultTryLimit, verdictOf } from './moves/end.ts';
+import type { Observation } from './observation.ts';
 import type { PendingAnswer, Task, TaskRef } from './task.ts';
 import { planWithoutAdapter, viewOf } from './view.ts';
 import { within } from './within.ts';

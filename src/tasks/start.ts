@@ -1,28 +1,20 @@
 // Starting a job: intent first, then the upstream, then the link, and only then the answer.
 
-import { createHash } from 'node:crypto';
 import type { Upstream } from '../drivers/driver.ts';
 import { StoreError } from '../errors.ts';
-import { type JsonObject, stringifyExact } from '../exact-json.ts';
 import type { StoredTask } from '../stores/store.ts';
 import { apply, type TaskDeps } from './apply.ts';
 import { advanceCreate, untilStored } from './create.ts';
 import { pollOnce } from './follow.ts';
-import { newTaskId, newTaskKey } from './ids.ts';
-import type { Observation } from './reduce.ts';
+import { type NewTaskRequest, newTask } from './new-task.ts';
+import type { Observation } from './observation.ts';
 import type { Task } from './task.ts';
 import { within } from './within.ts';
 
-export interface StartRequest {
-  caller: string;
+export interface StartRequest extends NewTaskRequest {
   upstream: Upstream;
   /** The adapter text that the task will follow. */
   adapterText: string;
-  args: JsonObject;
-  /** Accepted answers of the tool's confirm questions. */
-  confirm: JsonObject;
-  /** A repeated start with the same key gives the same task. */
-  startKey: string | undefined;
   /** The caller's request; an abort before the upstream was called starts nothing. */
   signal?: AbortSignal;
 }
@@ -72,67 +64,6 @@ export async function start(deps: TaskDeps, request: StartRequest): Promise<Star
       : stored;
   if (handed === undefined) throw new Error(`task ${task.id} vanished while it was being created`);
   return { kind: 'task', stored: handed, repeated: false };
-}
-
-function newTask(request: StartRequest, now: number): Task {
-  const { plan } = request.upstream;
-  const deadline = now + plan.timing.timeout;
-  return {
-    caller: request.caller,
-    id: newTaskId(now),
-    key: newTaskKey(),
-    adapter: plan.adapter,
-    digest: plan.digest,
-    tool: plan.tool,
-    args: request.args,
-    confirm: request.confirm,
-    startKey: request.startKey,
-    argsHash: hashOf(request.args),
-    stage: 'creating',
-    phase: 'working',
-    message: undefined,
-    progress: undefined,
-    job: {},
-    create: { step: 0, sentAt: now, doubt: undefined },
-    statusStage: 0,
-    verdict: undefined,
-    questions: [],
-    asked: {},
-    answers: [],
-    cancel: undefined,
-    trouble: {
-      kind: undefined,
-      since: undefined,
-      reason: undefined,
-      missing: 0,
-      unreadable: 0,
-      resultTries: 0,
-    },
-    ending: undefined,
-    createdAt: now,
-    linkedAt: undefined,
-    updatedAt: now,
-    deadline,
-    expiresAt: deadline + plan.timing.keep,
-    version: 1,
-  };
-}
-
-/** SHA-256 of the arguments, independent of the order of their members. */
-export function hashOf(args: JsonObject): string {
-  return createHash('sha256')
-    .update(stringifyExact(sorted(args)))
-    .digest('hex');
-}
-
-function sorted(value: JsonObject[string]): JsonObject[string] {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.keys(value)
-      .sort()
-      .map((key) => [key, sorted(value[key] ?? null)]),
-  );
 }
 
 /** A task that goes on; `retryAfterMs`: not to be looked at before, as the upstream asks. */

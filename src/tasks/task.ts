@@ -13,7 +13,7 @@
 //            being fetched; clients still see `working`.
 // ended      terminal. `outcome` holds the rendered result; nothing but the purge touches the record again.
 //
-// Every change is one compare-and-set on `version`, computed by the pure functions in reduce.ts.
+// Every change is one compare-and-set on `version`, computed by the pure functions in reduce.ts and moves/.
 
 import type { Phase, Verdict } from '../drivers/driver.ts';
 import type { JsonObject } from '../exact-json.ts';

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { parseExact, stringifyExact } from '../../src/exact-json.ts';
-import { type Observation, reduce } from '../../src/tasks/reduce.ts';
+import type { Observation } from '../../src/tasks/observation.ts';
+import { reduce } from '../../src/tasks/reduce.ts';
 import type { Task } from '../../src/tasks/task.ts';
 import { sampleContext, samplePlan, sampleTask, startTime } from '../helpers/sample-task.ts';
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PollObservation, Question } from '../../src/drivers/driver.ts';
-import { type Observation, reduce } from '../../src/tasks/reduce.ts';
+import type { Observation } from '../../src/tasks/observation.ts';
+import { reduce } from '../../src/tasks/reduce.ts';
 import type { Task } from '../../src/tasks/task.ts';
 import { followingTask, sampleContext, samplePlan, sampleTask, startTime } from '../helpers/sample-task.ts';
 

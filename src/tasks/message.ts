@@ -1,0 +1,83 @@
+// What the client reads as statusMessage: the upstream's own words first, then what taskferry has to add.
+
+import type { Task } from './task.ts';
+
+/** Longest statusMessage, in code points. */
+const messageLimit = 500;
+/** Longest part of it that comes from the upstream while taskferry has something to add. */
+const partLimit = 300;
+
+/** The message of a task as it is now. */
+export function composeMessage(task: Task): string | undefined {
+  if (task.stage === 'ended') return task.progress && cut(task.progress, messageLimit);
+  const parts: string[] = [];
+  if (task.create.doubt !== undefined) {
+    parts.push(
+      `It is not known yet whether the job was created: ${cut(task.create.doubt.reason, partLimit)}`,
+    );
+  }
+  if (task.stage === 'finishing') {
+    parts.push(`The job has ${task.verdict === 'succeeded' ? 'succeeded' : 'failed'}; fetching its result`);
+  } else if (task.progress !== undefined) parts.push(task.progress);
+  const { kind, since, reason } = task.trouble;
+  if (kind === 'unknown_status') parts.push(`Unknown status ${reason}, read as working`);
+  else if (kind === 'credential' || kind === 'adapter_missing') parts.push(cut(reason ?? '', partLimit));
+  else if (kind !== undefined && since !== undefined) {
+    parts.push(
+      `${troubleWords[kind]} since ${new Date(since).toISOString()}: ${cut(reason ?? '', partLimit)}`,
+    );
+  }
+  if (task.answers.length > 0) parts.push('Passing the answer on');
+  if (task.cancel !== undefined) parts.push(cancelMessage(task.cancel.state));
+  if (parts.length === 0) return undefined;
+  // The upstream's own words give way to what taskferry has to say.
+  const own = parts.slice(1).join('. ');
+  const room = own === '' ? messageLimit : Math.max(messageLimit - points(own) - 2, 0);
+  return cut([cut(parts[0] ?? '', room), ...parts.slice(1)].join('. '), messageLimit);
+}
+
+const troubleWords = {
+  unreachable: 'Upstream unreachable',
+  missing: 'The upstream does not find the job',
+  unreadable: 'The upstream tells no status',
+  rejected: 'The upstream refuses to tell the status',
+} as const;
+
+/** At most `limit` code points. */
+function cut(text: string, limit: number): string {
+  if (text.length <= limit) return text;
+  const all = [...text];
+  return all.length <= limit ? text : `${all.slice(0, Math.max(limit - 1, 0)).join('')}…`;
+}
+
+function points(text: string): number {
+  return [...text].length;
+}
+
+function cancelMessage(state: NonNullable<Task['cancel']>['state']): string {
+  if (state === 'unsupported')
+    return 'Cancel requested, but this upstream cannot cancel jobs: following it to its end';
+  if (state === 'refused')
+    return 'Cancel requested, but the upstream refused it: following the job to its end';
+  return 'Cancel requested';
+}
+
+/** The job's own reference, for messages about a job nobody follows any more. */
+export function reference(task: Task, redact: (text: string) => string = (text) => text): string {
+  const known = Object.entries(task.job).filter(([, value]) => typeof value !== 'object' || value === null);
+  if (known.length === 0) return '';
+  const text = redact(known.map(([name, value]) => `${name}: ${String(value)}`).join(', '));
+  return ` (${cut(text, partLimit)})`;
+}
+
+export function duration(ms: number): string {
+  for (const [unit, size] of [
+    ['d', 86_400_000],
+    ['h', 3_600_000],
+    ['m', 60_000],
+    ['s', 1_000],
+  ] as const) {
+    if (ms >= size && ms % size === 0) return `${ms / size}${unit}`;
+  }
+  return `${ms}ms`;
+}
