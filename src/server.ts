@@ -95,6 +95,7 @@ export async function startServer({
       clock,
       codec,
       envOf: ({ servedAs }) => upstreams.env(servedAs),
+      redact: (text) => upstreams.redact(text),
     });
     const listen = withTaskListen(mcp, {
       tasks: scheduler.tasks,

@@ -11,8 +11,9 @@ export async function cancelJob(
   poll: Poll,
 ): Promise<CancelOutcome> {
   let sent = false;
+  let { job } = view;
   for (const step of tool.cancel) {
-    const run = await runStep(context, step, scopeOf(context, view, { response: poll.reply }));
+    const run = await runStep(context, step, scopeOf(context, { ...view, job }, { response: poll.reply }));
     if (run.kind === 'failed') {
       const reason = shown(context, run.failure.reason);
       return run.failure.code === 'invalid_request'
@@ -26,7 +27,9 @@ export async function cancelJob(
       }
       return { kind: 'refused', reason: run.reason };
     }
-    sent ||= run.kind === 'done';
+    if (run.kind === 'skipped') continue;
+    sent = true;
+    job = { ...job, ...run.captured };
   }
   return sent ? { kind: 'sent' } : { kind: 'inapplicable' };
 }

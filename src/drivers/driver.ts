@@ -19,6 +19,8 @@ export interface ConnectContext {
   variables(): { env: JsonObject; secrets: JsonObject };
   /** Reads NAME_FILE secrets again; true when one changed. Called once after a 401. */
   refreshSecrets(): boolean;
+  /** Replaces known secrets in excerpts of replies, before these are cut. Default: none are known. */
+  redact?(text: string): string;
   /** What may be asked of the upstream; every exchange waits for a place in it. */
   budget?: Budget;
 }

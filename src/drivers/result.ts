@@ -27,12 +27,15 @@ export async function readResult(
   }
   // The job was removed or started again since it ended: what it is now says nothing about how it ended.
   let response: Response = ended && reply !== undefined ? reply : { body: null };
+  let { job } = view;
   for (const step of mapping.fetch) {
-    const run = await runStep(context, step, scopeOf(context, view, { response }), {
+    const run = await runStep(context, step, scopeOf(context, { ...view, job }, { response }), {
       maxBytes: mapping.maxBytes,
     });
-    if (run.kind === 'done') response = run.reply.response;
-    else if (
+    if (run.kind === 'done') {
+      response = run.reply.response;
+      job = { ...job, ...run.captured };
+    } else if (
       run.kind === 'failed' &&
       run.failure.code !== 'too_large' &&
       run.failure.code !== 'invalid_request'
@@ -47,7 +50,7 @@ export async function readResult(
   }
   return {
     kind: 'ready',
-    result: render(context, mapping, scopeOf(context, view, { response }), isError, standard),
+    result: render(context, mapping, scopeOf(context, { ...view, job }, { response }), isError, standard),
   };
 }
 
@@ -69,19 +72,28 @@ export async function callOnce(
   signal?: AbortSignal,
 ): Promise<JobResult> {
   let response: Response = { body: null };
+  let { job } = view;
   for (const step of tool.create) {
-    const run = await runStep(context, step, scopeOf(context, view, { response }), {
+    const run = await runStep(context, step, scopeOf(context, { ...view, job }, { response }), {
       maxBytes: tool.result.maxBytes,
       ...(signal && { signal }),
     });
-    if (run.kind === 'done') response = run.reply.response;
-    else if (run.kind === 'failed') return failure(shown(context, run.failure.reason));
+    if (run.kind === 'done') {
+      response = run.reply.response;
+      job = { ...job, ...run.captured };
+    } else if (run.kind === 'failed') return failure(shown(context, run.failure.reason));
     else if (run.kind === 'unexpected') return failure(run.reason);
   }
   const { body } = response;
   const standard =
     body === null ? 'Done.' : cleanText(typeof body === 'string' ? body : stringifyExact(body, 2));
-  return render(context, tool.result, scopeOf(context, view, { response }), false, context.redact(standard));
+  return render(
+    context,
+    tool.result,
+    scopeOf(context, { ...view, job }, { response }),
+    false,
+    context.redact(standard),
+  );
 }
 
 function render(

@@ -71,19 +71,21 @@ export function createUpstreams(options: UpstreamsOptions): Upstreams {
   };
 
   const load = (name: string, adapter: Adapter, variables: Variables): Loaded => {
+    const services = stepServices(name, variables, log, metrics);
     const driver = drivers.find(({ format }) => format.name === adapter.upstream.driver);
     if (driver === undefined) throw new Error(`no driver ${adapter.upstream.driver}`);
     const connection = measured(
       driver.connect(adapter.upstream.config, {
         variables: () => variables.values(),
         refreshSecrets: () => variables.refresh(),
+        redact: services.redact,
         budget: budgetOf(name, adapter.limits).budget,
       }),
       name,
       clock,
       metrics,
     );
-    const context: StepContext = { connection, ...stepServices(name, variables, log, metrics) };
+    const context: StepContext = { connection, ...services };
     const tools = new Map(
       adapter.tools.map((tool: Tool) => [tool.key, createUpstream(adapter, name, tool, context)]),
     );

@@ -27,6 +27,8 @@ export interface CallDeps {
   codec: StateCodec;
   /** Values of the adapter's `env`. */
   envOf(served: ServedTool): JsonObject;
+  /** Replaces known secret values. */
+  redact(text: string): string;
 }
 
 /** Name of the client's own key for a start that may be repeated, under `_meta`. */
@@ -114,7 +116,7 @@ async function answer(
   const latest = await waitWithProgress(deps, stored, waitMs, context);
   if (latest?.task.stage === 'ended') return ended(latest);
   if (signal.aborted) await abandon(deps, served, stored);
-  return goesOn(served, latest ?? stored);
+  return textResult(deps.redact(goesOn(served, latest ?? stored)));
 }
 
 /** The job ended within the call: its outcome is the call's own. */
@@ -159,16 +161,14 @@ async function waitWithProgress(
 }
 
 /** Not an error: the job goes on, and a client without tasks must not lose what it is called. */
-function goesOn(served: ServedTool, stored: StoredTask): object {
+function goesOn(served: ServedTool, stored: StoredTask): string {
   const { task } = stored;
   const question = task.questions[0];
   const state =
     question === undefined ? task.message : `Needs an answer this client cannot give: ${question.message}`;
   const reference =
     Object.keys(task.job).length === 0 ? '' : ` Its reference upstream: ${stringifyExact(task.job)}.`;
-  return textResult(
-    `${served.name} is still running and goes on without this call.${state === undefined ? '' : ` Last status: ${state}.`}${reference} Do not start it again to see its result: look it up where the job runs.`,
-  );
+  return `${served.name} is still running and goes on without this call.${state === undefined ? '' : ` Last status: ${state}.`}${reference} Do not start it again to see its result: look it up where the job runs.`;
 }
 
 function startKeyOf(context: ServerContext): string | undefined {

@@ -274,6 +274,37 @@ describe('a status that is read again for the result', () => {
   });
 });
 
+it('later requests of a result may read what earlier ones captured', async () => {
+  const { upstream, poll, server } = await adapted(
+    {
+      tool: `    result:
+      fetch:
+        - request: GET /jobs/\${{ job.id }}/output
+          capture: { file: response.body.file }
+        - request: GET /files/\${{ job.file }}
+      text: "\${{ job.file }}: \${{ response.body.size }} bytes"`,
+    },
+    {
+      handler: routes({
+        'GET /jobs/7': always(200, { state: 'done' }),
+        'GET /jobs/7/output': always(200, { file: 'f-1' }),
+        'GET /files/f-1': always(200, { size: 12 }),
+      }),
+    },
+  );
+  expect(ready(await upstream.result(viewWith(), 'succeeded', await poll())).text).toBe('f-1: 12 bytes');
+  expect(server.seen.at(-1)?.url).toBe('/files/f-1');
+});
+
+it('an excerpt of a page never ends in half a secret', async () => {
+  const secret = 'tok-0123456789';
+  const result = ready(
+    (await resultOf({ output: always(200, `${'x'.repeat(192)}${secret} and more`), tool: fetched })).outcome,
+  );
+  expect(result.text).toMatch(/x\[redac/);
+  expect(result.text).not.toContain('tok-');
+});
+
 describe('a plain call', () => {
   async function call(handler: Handler, result = '') {
     const { upstream } = await adapted(
@@ -286,6 +317,26 @@ describe('a plain call', () => {
     );
     return upstream.call(viewWith({ job: {} }));
   }
+
+  it('may take several requests, which read what those before captured', async () => {
+    const { upstream } = await adapted(
+      {
+        create: `    call:
+      - request: GET /builders
+        capture: { first: "response.body[0].id" }
+      - request: GET /builders/\${{ job.first }}`,
+        status: '',
+        tool: `    result: { text: "\${{ job.first }} is \${{ response.body.name }}" }`,
+      },
+      {
+        handler: routes({
+          'GET /builders': always(200, [{ id: 3 }]),
+          'GET /builders/3': always(200, { name: 'linux' }),
+        }),
+      },
+    );
+    expect((await upstream.call(viewWith({ job: {} }))).text).toBe('3 is linux');
+  });
 
   it('answers with the reply, exact numbers included', async () => {
     expect(await call(always(200, '{"id":7421900188888888881}'))).toMatchObject({

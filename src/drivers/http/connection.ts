@@ -86,6 +86,7 @@ export function connectHttp(
       maxBytes: plan.bodyCap,
       now: clock.now(),
       describe: (error) => describeFault(error, faultContext),
+      redact: (text) => context.redact?.(text) ?? text,
     });
     if (reply.kind === 'reply' && reply.limited && prepared.request.own) {
       budget?.pauseUntil(clock.now() + Math.max(reply.retryAfterMs ?? defaultPause, shortestPause));

@@ -12,6 +12,8 @@ export interface ReadBody {
 export interface ReplyFacts {
   status: number;
   contentType: string | undefined;
+  /** Replaces known secrets in what is quoted of the body. */
+  redact(text: string): string;
 }
 
 /** No body is no data: null for JSON, '' for text, an empty list for JSON lines. */
@@ -28,10 +30,14 @@ export function readBody(kind: ReadKind, bytes: Buffer, facts: ReplyFacts): Read
   }
 }
 
+/** Characters of a body that are looked at for secrets; far more than are quoted. */
+const longestQuoted = 16_384;
+
 /** `the reply (502, text/html) <why>: <first 200 characters>`. */
-export function unreadable(why: string, { status, contentType }: ReplyFacts, text: string): ReadBody {
-  const start = excerpt(text, 200);
-  const type = contentType === undefined ? 'no content type' : excerpt(contentType, 80);
+export function unreadable(why: string, { status, contentType, redact }: ReplyFacts, text: string): ReadBody {
+  // Redacted before it is cut: half a secret would not be recognised any more.
+  const start = excerpt(redact(text.slice(0, longestQuoted)), 200);
+  const type = contentType === undefined ? 'no content type' : excerpt(redact(contentType), 80);
   return {
     body: null,
     unreadable: `the reply (${status}, ${type}) ${why}${start === '' ? '' : `: ${start}`}`,

@@ -18,6 +18,7 @@ export interface ReplyContext {
   /** Wall time. */
   now: number;
   describe(error: Error): Fault;
+  redact(text: string): string;
 }
 
 /**
@@ -31,7 +32,7 @@ export async function readReply(
   const { step, maxBytes } = context;
   const { status } = raw;
   const headers = joinHeaders(raw.headers);
-  const facts = { status, contentType: headers['content-type'] };
+  const facts = { status, contentType: headers['content-type'], redact: context.redact };
   const wait = retryAfterMs(headers, context.now);
   const whole =
     raw.broken === undefined ? await decode(raw.bytes, headers['content-encoding'], maxBytes) : undefined;
@@ -77,6 +78,10 @@ function joinHeaders(raw: RawHeaders): { [name: string]: string } {
 /** JSON if it is, else short plain text; pages of markup say nothing reliable about limits. */
 function looseJson(bytes: Buffer): Json {
   const text = decodeText(bytes);
-  const { body, unreadable: why } = readBody('json', bytes, { status: 403, contentType: undefined });
+  const { body, unreadable: why } = readBody('json', bytes, {
+    status: 403,
+    contentType: undefined,
+    redact: (quoted) => quoted,
+  });
   return why === undefined || text.trimStart().startsWith('<') ? body : text;
 }
