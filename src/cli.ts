@@ -71,7 +71,8 @@ async function serve(args: readonly string[]): Promise<number> {
   const end = stopped(server);
   complain(`taskferry ${version} ready at ${server.url} with ${toolList(server.tools)}`);
   await end;
-  return 0;
+  // A call that was cut off may still wait for its upstream; the next start takes it up.
+  process.exit(0);
 }
 
 function serveFlags(args: readonly string[]): SettingsFlags | { misuse: string } {

@@ -86,6 +86,7 @@ export async function startServer({
     await scheduler.started;
     stopParts.push(() => scheduler.stop());
     metrics.countTasks(() => store.counts());
+    const stopping = new AbortController();
     const codec = createStateCodec(await stateKeys(store, settings.requestState.keys));
     const mcp = createMcp({
       version,
@@ -96,6 +97,7 @@ export async function startServer({
       codec,
       envOf: ({ servedAs }) => upstreams.env(servedAs),
       redact: (text) => upstreams.redact(text),
+      stopping: stopping.signal,
     });
     const listen = withTaskListen(mcp, {
       tasks: scheduler.tasks,
@@ -109,6 +111,7 @@ export async function startServer({
       url: settings.listen.publicUrl ?? url,
       tools: catalog.tools.map(({ name }) => name),
       async close(graceMs = defaultGraceMs) {
+        stopping.abort();
         listen.closeAll();
         await drain(server, graceMs);
         await mcp.close();

@@ -57,6 +57,23 @@ async function ready(args: string[], options?: Parameters<typeof run>[1]) {
   return { ...process, line: line ?? '', url: /at (\S+)/.exec(line ?? '')?.[1] ?? '' };
 }
 
+/** A tool whose job is looked at once a minute. */
+const slowAdapter = `version: 1
+name: slow
+env: [UPSTREAM]
+upstream: { driver: http, baseUrl: "\${{ env.UPSTREAM }}" }
+tools:
+  run:
+    description: Runs a job.
+    input: { type: object, properties: {} }
+    create: { request: POST /jobs, json: {}, capture: { id: response.body.id } }
+    status:
+      request: GET /jobs/\${{ job.id }}
+      state: { of: response.body.state, working: [running], succeeded: [done], cancelled: [cancelled] }
+    cancel: { request: "POST /jobs/\${{ job.id }}/cancel" }
+    timing: { every: 1m }
+`;
+
 describe('taskferry', () => {
   it.each([['--help'], ['-h'], ['help'], ['serve', '--help']])(
     '%s %s explains itself and succeeds',
@@ -184,24 +201,7 @@ describe('taskferry serve', () => {
     const upstream = await startJobUpstream();
     onTestFinished(() => upstream.close());
     const cwd = tempDir();
-    writeFileSync(
-      join(cwd, 'a.yaml'),
-      `version: 1
-name: slow
-env: [UPSTREAM]
-upstream: { driver: http, baseUrl: "\${{ env.UPSTREAM }}" }
-tools:
-  run:
-    description: Runs a job.
-    input: { type: object, properties: {} }
-    create: { request: POST /jobs, json: {}, capture: { id: response.body.id } }
-    status:
-      request: GET /jobs/\${{ job.id }}
-      state: { of: response.body.state, working: [running], succeeded: [done], cancelled: [cancelled] }
-    cancel: { request: "POST /jobs/\${{ job.id }}/cancel" }
-    timing: { every: 1m }
-`,
-    );
+    writeFileSync(join(cwd, 'a.yaml'), slowAdapter);
     const { child, exit, url, out } = await ready(['--adapter', './a.yaml'], {
       cwd,
       env: { UPSTREAM: upstream.url },
@@ -226,5 +226,26 @@ tools:
     expect((await call).body.result).toMatchObject({ resultType: 'task' });
     expect(await exit).toBe(0);
     expect(upstream.requests.filter((line) => line.includes('cancel'))).toEqual([]);
+  });
+
+  it('tells a client that waits for a job that it goes on, on SIGTERM', async () => {
+    const upstream = await startJobUpstream();
+    onTestFinished(() => upstream.close());
+    const cwd = tempDir();
+    writeFileSync(join(cwd, 'a.yaml'), slowAdapter);
+    const { child, exit, url } = await ready(['--adapter', './a.yaml'], {
+      cwd,
+      env: { UPSTREAM: upstream.url },
+    });
+    const call = mcpRequest(url, 'tools/call', { name: 'run', arguments: {} }, { capabilities: {} });
+    await eventually(
+      () => upstream.jobs.length,
+      (count) => count === 1,
+    );
+    const health = await fetch(new URL('/healthz', url));
+    expect(health.status).toBe(200);
+    child.kill('SIGTERM');
+    expect((await call).body.result.content[0].text).toContain('run is still running and goes on');
+    expect(await exit).toBe(0);
   });
 });

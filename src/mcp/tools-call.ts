@@ -29,6 +29,8 @@ export interface CallDeps {
   envOf(served: ServedTool): JsonObject;
   /** Replaces known secret values. */
   redact(text: string): string;
+  /** Aborts when the server stops: whoever waits for a job is told that it goes on. */
+  stopping: AbortSignal;
 }
 
 /** Name of the client's own key for a start that may be repeated, under `_meta`. */
@@ -142,7 +144,8 @@ async function waitWithProgress(
   context: ServerContext,
 ): Promise<StoredTask | undefined> {
   const progressToken = context.mcpReq._meta?.progressToken;
-  if (progressToken === undefined) return deps.tasks.waitForEnd(stored.task, waitMs, context.mcpReq.signal);
+  const signal = AbortSignal.any([context.mcpReq.signal, deps.stopping]);
+  if (progressToken === undefined) return deps.tasks.waitForEnd(stored.task, waitMs, signal);
   let progress = 0;
   const unsubscribe = deps.tasks.subscribe(stored.task, ({ task }) => {
     if (task.stage === 'ended' || context.mcpReq.signal.aborted) return;
@@ -154,7 +157,7 @@ async function waitWithProgress(
       .catch(() => {});
   });
   try {
-    return await deps.tasks.waitForEnd(stored.task, waitMs, context.mcpReq.signal);
+    return await deps.tasks.waitForEnd(stored.task, waitMs, signal);
   } finally {
     unsubscribe();
   }
