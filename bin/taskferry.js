@@ -5,7 +5,7 @@ if (major < 24) {
   process.stderr.write(
     'taskferry needs Node.js 24 or newer; this is ' +
       process.versions.node +
-      '. In a checkout, run it with "npm start -- ...", which uses the right one.\n',
+      '. In a checkout, "npm start -- ..." uses the right one, as does node_modules/.bin/node bin/taskferry.js ...\n',
   );
   process.exitCode = 1;
 } else {

@@ -69,8 +69,9 @@ async function serve(args: readonly string[]): Promise<number> {
   warn([...loaded.warnings, ...warnings]);
   const server = await startServer({ settings, adapters: registry.adapters, environment });
   const end = stopped(server);
-  complain(`taskferry ${version} ready at ${server.url} with ${toolList(server.tools)}`);
+  complain(`taskferry ${version} ready at ${server.url} with ${toolList(server.tools)}${followed(server)}`);
   await end;
+  complain('taskferry: stopped');
   // A call that was cut off may still wait for its upstream; the next start takes it up.
   process.exit(0);
 }
@@ -108,6 +109,11 @@ async function check(args: readonly string[]): Promise<number> {
 function toolList(tools: readonly string[]): string {
   if (tools.length === 0) return 'no tools';
   return `${tools.length === 1 ? 'tool' : 'tools'} ${tools.join(', ')}`;
+}
+
+function followed({ following }: RunningServer): string {
+  if (following === 0) return '';
+  return `, following ${following} ${following === 1 ? 'task' : 'tasks'} of earlier runs`;
 }
 
 /** Resolves after the first SIGINT or SIGTERM, when the server has stopped. A second signal ends at once. */

@@ -23,8 +23,9 @@ import { openSqliteStore } from './stores/sqlite.ts';
 import type { Store } from './stores/store.ts';
 import { createChanges } from './tasks/changes.ts';
 import type { Outcome } from './tasks/outcome.ts';
-import { createTaskService } from './tasks/service.ts';
+import { createTaskService, type TaskService } from './tasks/service.ts';
 import type { Task } from './tasks/task.ts';
+import { within } from './tasks/within.ts';
 import { version } from './version.ts';
 
 /** Every driver taskferry knows; a new one is one line here. */
@@ -43,12 +44,22 @@ export interface RunningServer {
   /** Where MCP is served. */
   url: string;
   tools: readonly string[];
+  /** Tasks of earlier runs that are followed on. */
+  following: number;
   /** Answers what is under way, for at most `graceMs`, and stops. Upstream jobs are left alone. */
   close(graceMs?: number): Promise<void>;
 }
 
+interface TaskScheduler {
+  tasks: TaskService;
+  started: Promise<void>;
+  stop(): Promise<void>;
+}
+
 /** Longest wait for requests under way when the server stops. */
 const defaultGraceMs = 25_000;
+/** The same for polls after that: one that is cut off is made again after the next start. */
+const tickGraceMs = 3_000;
 /** Against clients that send their request byte by byte. */
 const headersTimeoutMs = 10_000;
 const requestTimeoutMs = 30_000;
@@ -76,23 +87,31 @@ export async function startServer({
     metrics,
   });
   redact = (text) => upstreams.redact(text);
-  const stopParts: (() => Promise<unknown>)[] = [() => store.close(), () => upstreams.close()];
-  const stop = async (): Promise<void> => {
-    for (const part of stopParts.reverse()) await part();
+  let scheduler: TaskScheduler | undefined;
+  /** Ends the ticks under way, those that still wait for their upstream after `graceMs` by cutting them off. */
+  const stop = async (graceMs: number): Promise<void> => {
+    const ticks = scheduler?.stop() ?? Promise.resolve();
+    await within(clock, graceMs, ticks);
+    await upstreams.close();
+    await ticks;
+    await store.close();
   };
   try {
     const catalog = catalogOf(adapters, upstreams);
-    const scheduler = startTasks();
+    scheduler = startTasks();
+    const { tasks } = scheduler;
     await scheduler.started;
-    stopParts.push(() => scheduler.stop());
     metrics.countTasks(() => store.counts());
     const stopping = new AbortController();
+    const following = (await store.counts())
+      .filter(({ stage }) => stage !== 'ended')
+      .reduce((sum, { count }) => sum + count, 0);
     const codec = createStateCodec(await stateKeys(store, settings.requestState.keys));
     const mcp = createMcp({
       version,
       log,
       catalog,
-      tasks: scheduler.tasks,
+      tasks,
       clock,
       codec,
       envOf: ({ servedAs }) => upstreams.env(servedAs),
@@ -100,46 +119,49 @@ export async function startServer({
       stopping: stopping.signal,
     });
     const listen = withTaskListen(mcp, {
-      tasks: scheduler.tasks,
+      tasks,
       clock,
       metrics,
       serverInfo: { name: 'taskferry', version },
     });
-    const { server, port } = await listenOn(settings, { listen, store, metrics, log });
+    const { server, port } = await listenOn(settings, {
+      listen,
+      store,
+      metrics,
+      log,
+      stopping: stopping.signal,
+    });
     const url = `http://${bracketed(settings.listen.host)}:${port}/mcp`;
     return {
       url: settings.listen.publicUrl ?? url,
       tools: catalog.tools.map(({ name }) => name),
+      following,
       async close(graceMs = defaultGraceMs) {
         stopping.abort();
         listen.closeAll();
         await drain(server, graceMs);
         await mcp.close();
-        await stop();
+        await stop(tickGraceMs);
       },
     };
   } catch (error) {
-    await stop();
+    await stop(0);
     throw error;
   }
 
-  function startTasks(): {
-    tasks: ReturnType<typeof createTaskService>;
-    started: Promise<void>;
-    stop(): Promise<void>;
-  } {
+  function startTasks(): TaskScheduler {
     const tasks = createTaskService({
       store,
       clock,
-      changes: createChanges(),
+      changes: createChanges((error) => log.error({ err: error }, 'a listener of task changes failed')),
       upstreams,
       render: (task, outcome) => render(adapters, task, outcome),
-      wake: (adapter, dueAt) => scheduler.wake(adapter, dueAt),
+      wake: (adapter, dueAt) => local.wake(adapter, dueAt),
       log,
       metrics,
       random: Math.random,
     });
-    const scheduler = startLocalScheduler({
+    const local = startLocalScheduler({
       store,
       clock,
       log,
@@ -147,7 +169,7 @@ export async function startServer({
       budget: (adapter) => upstreams.budget(adapter),
       callsPerSecond: (adapter) => upstreams.callsPerSecond(adapter),
     });
-    return { tasks, started: scheduler.started, stop: () => scheduler.stop() };
+    return { tasks, started: local.started, stop: () => local.stop() };
   }
 }
 
@@ -191,7 +213,7 @@ async function stateKeys(store: Store, configured: readonly string[]): Promise<r
 
 async function listenOn(
   settings: Settings,
-  parts: { listen: TaskListen; store: Store; metrics: Metrics; log: Log },
+  parts: { listen: TaskListen; store: Store; metrics: Metrics; log: Log; stopping: AbortSignal },
 ): Promise<{ server: HttpServer; port: number }> {
   const { host, port, publicUrl, hosts, origins } = settings.listen;
   const publicHosts = publicUrl === undefined ? [] : [new URL(publicUrl).hostname];
@@ -203,6 +225,7 @@ async function listenOn(
     ready: () => parts.store.check(),
     metrics: parts.metrics,
     log: parts.log,
+    stopping: parts.stopping,
   });
   const server = createServer({ headersTimeout: headersTimeoutMs, requestTimeout: requestTimeoutMs }, app);
   await new Promise<void>((resolve, reject) => {

@@ -3,13 +3,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { Agent, createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { eventually } from './helpers/eventually.ts';
-import { mcpRequest } from './helpers/mcp-request.ts';
+import { mcpRequest, modernRequest } from './helpers/mcp-request.ts';
 import { tempDir } from './helpers/temp-dir.ts';
 import { startJobUpstream } from './tasks/job-upstream.ts';
 
@@ -73,6 +73,18 @@ tools:
     cancel: { request: "POST /jobs/\${{ job.id }}/cancel" }
     timing: { every: 1m }
 `;
+
+/** The HTTP status of one tasks/get; undefined when nobody answers any more. */
+function rawStatus(url: string, agent: Agent, taskId: string): Promise<number | undefined> {
+  const { headers, body } = modernRequest('tasks/get', { taskId });
+  return new Promise((resolve) => {
+    const request = httpRequest(url, { method: 'POST', headers, agent }, (reply) => {
+      reply.resume().once('end', () => resolve(reply.statusCode));
+    });
+    request.once('error', () => resolve(undefined));
+    request.end(body);
+  });
+}
 
 describe('taskferry', () => {
   it.each([['--help'], ['-h'], ['help'], ['serve', '--help']])(
@@ -246,6 +258,52 @@ describe('taskferry serve', () => {
     expect(health.status).toBe(200);
     child.kill('SIGTERM');
     expect((await call).body.result.content[0].text).toContain('run is still running and goes on');
+    expect(await exit).toBe(0);
+  });
+
+  it('stops within seconds on SIGTERM though a poll still waits for its upstream', async () => {
+    const upstream = await startJobUpstream();
+    onTestFinished(() => upstream.close());
+    const cwd = tempDir();
+    writeFileSync(join(cwd, 'a.yaml'), slowAdapter.replace('every: 1m', 'every: 100ms'));
+    const { child, exit, url } = await ready(['--adapter', './a.yaml'], {
+      cwd,
+      env: { UPSTREAM: upstream.url },
+    });
+    upstream.intercept = (request) => request.method === 'GET';
+    await mcpRequest(url, 'tools/call', { name: 'run', arguments: {} });
+    await eventually(
+      () => upstream.requests,
+      (seen) => seen.includes('GET /jobs/1'),
+    );
+    const before = performance.now();
+    child.kill('SIGTERM');
+    expect(await exit).toBe(0);
+    expect(performance.now() - before).toBeLessThan(15_000);
+  });
+
+  it('refuses what a busy connection still sends after SIGTERM', async () => {
+    const upstream = await startJobUpstream();
+    onTestFinished(() => upstream.close());
+    const cwd = tempDir();
+    writeFileSync(join(cwd, 'a.yaml'), slowAdapter);
+    const { child, exit, url } = await ready(['--adapter', './a.yaml'], {
+      cwd,
+      env: { UPSTREAM: upstream.url },
+    });
+    const { body } = await mcpRequest(url, 'tools/call', { name: 'run', arguments: {} });
+    const id = body.result.taskId;
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => agent.destroy());
+    child.kill('SIGTERM');
+    const answers: number[] = [];
+    for (let round = 0; round < 200; round++) {
+      const status = await rawStatus(url, agent, id);
+      if (status === undefined) break;
+      answers.push(status);
+    }
+    expect(answers.filter((status) => status !== 200 && status !== 503)).toEqual([]);
+    expect(answers.length).toBeLessThan(200);
     expect(await exit).toBe(0);
   });
 });

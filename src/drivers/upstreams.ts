@@ -13,7 +13,7 @@ import type { JsonObject } from '../exact-json.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { type Budget, createBudget } from './budget.ts';
-import type { Connection, Driver, Upstream } from './driver.ts';
+import type { Connection, Driver, StepReply, Upstream } from './driver.ts';
 import type { StepContext } from './steps.ts';
 import { createUpstream } from './upstream.ts';
 
@@ -84,6 +84,7 @@ export function createUpstreams(options: UpstreamsOptions): Upstreams {
       name,
       clock,
       metrics,
+      reachReport(name, clock, log),
     );
     const context: StepContext = { connection, ...services };
     const tools = new Map(
@@ -218,12 +219,50 @@ function valuesOf(variables: Variables): VariableValues {
   }
 }
 
-function measured(connection: Connection, adapter: string, clock: Clock, metrics: Metrics): Connection {
+/** At most one line of a kind per minute and adapter: an upstream that flaps must not fill the log. */
+const reportEveryMs = 60_000;
+
+/** Tells the log when an upstream goes out of reach or refuses the credential, and when it is back. */
+function reachReport(adapter: string, clock: Clock, log: Log): (reply: StepReply) => void {
+  let down: { since: number; told: boolean } | undefined;
+  let lastDown = Number.NEGATIVE_INFINITY;
+  let lastRefused = Number.NEGATIVE_INFINITY;
+  return (reply) => {
+    const now = clock.monotonic();
+    if (reply.kind === 'failed') {
+      if (reply.code === 'aborted' || reply.code === 'invalid_request' || down !== undefined) return;
+      down = { since: now, told: now - lastDown >= reportEveryMs };
+      if (!down.told) return;
+      lastDown = now;
+      log.warn({ adapter, reason: reply.reason }, 'the upstream is out of reach');
+      return;
+    }
+    if (down?.told) {
+      const seconds = Math.round((now - down.since) / 1_000);
+      log.info({ adapter, seconds }, 'the upstream is back');
+    }
+    down = undefined;
+    const status = reply.response.status;
+    const refused = (status === 401n || status === 403n) && reply.limited !== true;
+    if (!refused || now - lastRefused < reportEveryMs) return;
+    lastRefused = now;
+    log.warn({ adapter, status: Number(status) }, 'the upstream refuses the credential');
+  };
+}
+
+function measured(
+  connection: Connection,
+  adapter: string,
+  clock: Clock,
+  metrics: Metrics,
+  report: (reply: StepReply) => void,
+): Connection {
   return {
     async perform(step, scope, options) {
       const started = clock.monotonic();
       const reply = await connection.perform(step, scope, options);
       metrics.upstreamCall(adapter, reply.kind, (clock.monotonic() - started) / 1_000);
+      report(reply);
       return reply;
     },
     close: () => connection.close(),

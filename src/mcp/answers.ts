@@ -1,6 +1,7 @@
 // Checking answers to elicitation questions: flat content against the question's schema, extra fields dropped.
 
 import type { Json, JsonObject } from '../exact-json.ts';
+import { isUnsafe } from './arguments.ts';
 import { schemaCheck } from './catalog.ts';
 
 export type ReadAnswer =
@@ -20,6 +21,10 @@ export function readAnswer(schema: JsonObject, response: unknown): ReadAnswer {
   const known = (schema.properties ?? {}) as JsonObject;
   const given = typeof content === 'object' && content !== null ? (content as JsonObject) : {};
   const kept = Object.fromEntries(Object.entries(given).filter(([name]) => Object.hasOwn(known, name)));
+  const unsafe = Object.keys(kept).find((name) => isUnsafe(kept[name]));
+  if (unsafe !== undefined) {
+    return { kind: 'invalid', message: `${unsafe} is a number that JSON clients change: at most 2^53` };
+  }
   const problem = schemaCheck(schema)(kept);
   if (problem !== undefined) return { kind: 'invalid', message: problem };
   return { kind: 'answer', action, content: wholeNumbers(schema, kept) };

@@ -1,7 +1,8 @@
 // From the arguments on the wire to exact values: defaults, validation, whole numbers without loss.
 
 import { applyDefaults } from '../config/defaults.ts';
-import type { Json, JsonObject } from '../exact-json.ts';
+import { type Json, type JsonObject, maxJsonDepth } from '../exact-json.ts';
+import { sizeOf } from './bounds.ts';
 import type { ServedTool } from './catalog.ts';
 
 export type ReadArguments = { kind: 'valid'; args: JsonObject } | { kind: 'invalid'; message: string };
@@ -12,26 +13,58 @@ export function readArguments(
   raw: { [name: string]: unknown } | undefined,
 ): ReadArguments {
   const given = (raw ?? {}) as JsonObject;
-  const lossy = findUnsafe(given, []);
-  if (lossy !== undefined) {
-    return {
-      kind: 'invalid',
-      message: `Invalid arguments for ${served.name}: ${lossy} is a whole number beyond 2^53, which JSON clients change. Declare it as a string in the tool's input and pass it as one.`,
-    };
-  }
   const args = applyDefaults(served.tool.input, given);
-  const problem = served.checkInput(args);
+  const problem =
+    tooLarge(served, given) ?? unsafeNumber(given) ?? unknownNames(served, given) ?? served.checkInput(args);
   if (problem !== undefined) {
     return { kind: 'invalid', message: `Invalid arguments for ${served.name}: ${problem}` };
   }
   return { kind: 'valid', args: exactIntegers(served.tool.input, args) as JsonObject };
 }
 
+/** Most values in the arguments of one call: they are copied, checked and stored with the task. */
+const maxValues = 50_000;
+/** The same for a tool whose schema says `uniqueItems`, which compares every item with every other. */
+const maxUniqueValues = 2_000;
+
+function tooLarge(served: ServedTool, args: JsonObject): string | undefined {
+  const limit = { depth: maxJsonDepth, values: served.comparesItems ? maxUniqueValues : maxValues };
+  const { depth, values } = sizeOf(args, limit);
+  if (depth > limit.depth) return `they are nested deeper than ${limit.depth} levels`;
+  return values > limit.values ? `they hold more than ${limit.values} values` : undefined;
+}
+
+function unsafeNumber(args: JsonObject): string | undefined {
+  const path = findUnsafe(args, []);
+  return (
+    path &&
+    `${path} is a whole number beyond 2^53, which JSON clients change, or no finite number. Declare it as a string in the tool's input and pass it as one.`
+  );
+}
+
+/** Said by name, as the validator does not; only where the schema closes its properties. */
+function unknownNames({ tool }: ServedTool, args: JsonObject): string | undefined {
+  if (tool.input.additionalProperties !== false || tool.input.patternProperties !== undefined)
+    return undefined;
+  const known = Object.keys((tool.input.properties ?? {}) as JsonObject);
+  const unknown = Object.keys(args).filter((name) => !known.includes(name));
+  if (unknown.length === 0) return undefined;
+  const names = unknown.slice(0, 10).map((name) => JSON.stringify(name.slice(0, 64)));
+  const offered = known.length === 0 ? 'it takes none' : `it takes ${known.join(', ')}`;
+  return `there is no argument ${names.join(', ')} (${offered})`;
+}
+
+/** A number that may have lost digits on its way, or is none. */
+export function isUnsafe(value: Json | undefined): boolean {
+  return (
+    typeof value === 'number' &&
+    (!Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value)))
+  );
+}
+
 /** Path of the first number that may have lost digits on its way. */
 function findUnsafe(value: Json, path: readonly string[]): string | undefined {
-  if (typeof value === 'number') {
-    return Number.isInteger(value) && !Number.isSafeInteger(value) ? path.join('.') : undefined;
-  }
+  if (isUnsafe(value)) return path.join('.');
   if (typeof value !== 'object' || value === null) return undefined;
   for (const [name, member] of Object.entries(value)) {
     const found = findUnsafe(member, [...path, name]);

@@ -3,7 +3,7 @@
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv';
 import type { Adapter, Tool } from '../config/adapter.ts';
 import type { Upstream } from '../drivers/driver.ts';
-import type { JsonObject } from '../exact-json.ts';
+import { type JsonObject, stringifyExact } from '../exact-json.ts';
 
 export interface ServedTool {
   /** Prefix and key: the name on the wire. */
@@ -14,6 +14,8 @@ export interface ServedTool {
   tool: Tool;
   upstream: Upstream;
   checkInput: SchemaCheck;
+  /** The input schema has `uniqueItems` somewhere. */
+  comparesItems: boolean;
 }
 
 /** Says what does not fit; undefined when all does. */
@@ -37,7 +39,15 @@ export function serveTool(
   tool: Tool,
   upstream: Upstream,
 ): ServedTool {
-  return { name, servedAs, adapter, tool, upstream, checkInput: schemaCheck(tool.input) };
+  return {
+    name,
+    servedAs,
+    adapter,
+    tool,
+    upstream,
+    checkInput: schemaCheck(tool.input),
+    comparesItems: /"uniqueItems":\s*true/.test(stringifyExact(tool.input)),
+  };
 }
 
 const checks = new WeakMap<JsonObject, SchemaCheck>();
@@ -49,8 +59,20 @@ export function schemaCheck(schema: JsonObject): SchemaCheck {
   const validate = new AjvJsonSchemaValidator().getValidator(schema);
   const check: SchemaCheck = (value) => {
     const result = validate(value);
-    return result.valid ? undefined : result.errorMessage;
+    return result.valid ? undefined : inWords(result.errorMessage);
   };
   checks.set(schema, check);
   return check;
+}
+
+/** Longest description of what does not fit, in characters; the first problems are the ones to mend. */
+const longestProblem = 2_000;
+
+/** The validator's `data/a/0 must be string` as `a.0 must be string`. */
+function inWords(message: string): string {
+  const start = message.slice(0, longestProblem);
+  const plain = start
+    .replaceAll(/\bdata((?:\/[^\s,/]+)+)/g, (_all, path: string) => path.slice(1).replaceAll('/', '.'))
+    .replaceAll(/\bdata must /g, 'the value must ');
+  return message.length > longestProblem ? `${plain} …` : plain;
 }

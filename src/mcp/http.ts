@@ -6,6 +6,7 @@ import type { McpHttpHandler } from '@modelcontextprotocol/server';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import { sizeOf } from './bounds.ts';
 
 export interface HttpDeps {
   fetch: McpHttpHandler['fetch'];
@@ -19,6 +20,8 @@ export interface HttpDeps {
   ready(): Promise<void>;
   metrics: Metrics;
   log: Log;
+  /** Aborts when the server stops: from then on MCP requests are refused. */
+  stopping: AbortSignal;
 }
 
 export function createHttpApp(deps: HttpDeps): Express {
@@ -39,6 +42,15 @@ export function createHttpApp(deps: HttpDeps): Express {
         .send(`not ready: ${error instanceof Error ? error.message : 'unknown'}\n`);
     }
   });
+  app.use((_request, response, next) => {
+    if (!deps.stopping.aborted) {
+      next();
+      return;
+    }
+    // Only a connection that was busy when the server began to stop gets here.
+    response.status(503).set({ connection: 'close', 'retry-after': '1' });
+    response.json({ jsonrpc: '2.0', id: null, error: { code: -32603, message: 'The server is stopping' } });
+  });
   app.use(hostHeaderValidation(deps.hosts), originValidation(deps.origins));
   app.get('/metrics', async (_request, response) => {
     response.type(deps.metrics.registry.contentType).send(await deps.metrics.registry.metrics());
@@ -47,14 +59,35 @@ export function createHttpApp(deps: HttpDeps): Express {
     { fetch: deps.fetch },
     { onerror: (error) => deps.log.error({ err: error }, 'an MCP exchange failed') },
   );
-  app.all('/mcp', express.json({ limit: deps.requestBytes, strict: false }), (request, response) => {
-    void node(request, response, request.body);
-  });
+  app.all(
+    '/mcp',
+    express.json({ limit: deps.requestBytes, strict: false }),
+    refuseDeep,
+    (request, response) => {
+      void node(request, response, request.body);
+    },
+  );
   app.use(
     (_request, response) => void response.status(404).type('text').send('not found: MCP is served at /mcp\n'),
   );
   app.use(onBodyError);
   return app;
+}
+
+/** Deeper bodies would overflow the stack of whoever looks at them next. Arguments have a lower limit of their own. */
+const maxBodyDepth = 100;
+
+function refuseDeep(request: Request, response: Response, next: NextFunction): void {
+  const { depth } = sizeOf(request.body, { depth: maxBodyDepth, values: Number.POSITIVE_INFINITY });
+  if (depth <= maxBodyDepth) {
+    next();
+    return;
+  }
+  response.status(400).json({
+    jsonrpc: '2.0',
+    id: null,
+    error: { code: -32600, message: `Invalid request: nested deeper than ${maxBodyDepth} levels` },
+  });
 }
 
 /** A body that can't be read is answered as JSON-RPC, as the client expects JSON. */

@@ -190,12 +190,15 @@ class TaskStream {
       const ref = { caller: localCaller, id };
       const unsubscribe = this.#deps.tasks.subscribe(ref, (stored) => this.#changed(stored));
       const stored = await this.#deps.tasks.get(ref);
+      if (this.#ended) {
+        unsubscribe();
+        return;
+      }
       if (stored === undefined) unsubscribe();
       else {
         found.push(stored);
         this.#unsubscribes.push(unsubscribe);
       }
-      if (this.#ended) return this.#end();
     }
     const frames = readFrames(this.#inner);
     const first = await frames.next();

@@ -5,6 +5,7 @@ import { ProtocolError, ProtocolErrorCode, type ServerContext } from '@modelcont
 import type { Clock } from '../clock.ts';
 import { type JsonObject, parseForWire, stringifyExact } from '../exact-json.ts';
 import type { StoredTask } from '../stores/store.ts';
+import { reference } from '../tasks/message.ts';
 import type { TaskService } from '../tasks/service.ts';
 import { readArguments } from './arguments.ts';
 import type { Catalog, ServedTool } from './catalog.ts';
@@ -118,7 +119,7 @@ async function answer(
   const latest = await waitWithProgress(deps, stored, waitMs, context);
   if (latest?.task.stage === 'ended') return ended(latest);
   if (signal.aborted) await abandon(deps, served, stored);
-  return textResult(deps.redact(goesOn(served, latest ?? stored)));
+  return textResult(goesOn(deps, served, latest ?? stored));
 }
 
 /** The job ended within the call: its outcome is the call's own. */
@@ -164,14 +165,15 @@ async function waitWithProgress(
 }
 
 /** Not an error: the job goes on, and a client without tasks must not lose what it is called. */
-function goesOn(served: ServedTool, stored: StoredTask): string {
-  const { task } = stored;
-  const question = task.questions[0];
+function goesOn(deps: CallDeps, served: ServedTool, { task }: StoredTask): string {
+  const [question] = task.questions;
   const state =
     question === undefined ? task.message : `Needs an answer this client cannot give: ${question.message}`;
-  const reference =
-    Object.keys(task.job).length === 0 ? '' : ` Its reference upstream: ${stringifyExact(task.job)}.`;
-  return `${served.name} is still running and goes on without this call.${state === undefined ? '' : ` Last status: ${state}.`}${reference} Do not start it again to see its result: look it up where the job runs.`;
+  return [
+    `${served.name} is still running and goes on without this call${reference(task, deps.redact)}.`,
+    ...(state === undefined ? [] : [`Last status: ${state.replace(/[.\s]+$/, '')}.`]),
+    'Do not start it again to see its result: look it up where the job runs.',
+  ].join(' ');
 }
 
 function startKeyOf(context: ServerContext): string | undefined {

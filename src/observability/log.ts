@@ -7,7 +7,12 @@ export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>;
 /** @param redact replaces known secret values in every line. */
 export function createLog(level: LevelWithSilent, redact: (text: string) => string): Log {
   return pino(
-    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime },
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
     { write: (line: string) => void process.stderr.write(redact(line)) },
   );
 }

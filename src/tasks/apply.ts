@@ -40,6 +40,11 @@ export interface ApplyOptions {
   lease: 'release' | 'hold';
 }
 
+/** What the log says of a task: its key, which the upstream sees too, never its id, which may give access. */
+export function about(task: Task): { task: string; adapter: string; tool: string } {
+  return { task: task.key, adapter: task.adapter, tool: task.tool };
+}
+
 /** More conflicts than this on one task are a bug, not a race. */
 const conflictLimit = 50;
 
@@ -83,10 +88,7 @@ export async function apply(
     if (schedule !== null) deps.wake(task.adapter, schedule.dueAt);
     if (outcome) {
       deps.metrics.taskEnded(task.adapter, outcome.ending);
-      deps.log.info(
-        { task: task.id, adapter: task.adapter, tool: task.tool, ending: outcome.ending },
-        'task ended',
-      );
+      deps.log.info({ ...about(task), ending: outcome.ending }, 'task ended');
     }
     const after: StoredTask = {
       task,
@@ -97,5 +99,5 @@ export async function apply(
     if (visible) deps.changes.publish(after);
     return after;
   }
-  throw new Error(`task ${ref.id} changed ${conflictLimit} times while one observation was applied`);
+  throw new Error(`a task changed ${conflictLimit} times while one observation was applied`);
 }

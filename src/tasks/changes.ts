@@ -11,7 +11,8 @@ export interface Changes {
   publish(stored: StoredTask): void;
 }
 
-export function createChanges(): Changes {
+/** @param onFault told of a listener that threw: the others hear of the change all the same. */
+export function createChanges(onFault: (error: unknown) => void = () => {}): Changes {
   const listeners = new Map<string, Set<Listener>>();
   const keyOf = (ref: TaskRef): string => `${ref.id} ${ref.caller}`;
   return {
@@ -25,7 +26,13 @@ export function createChanges(): Changes {
       };
     },
     publish(stored) {
-      for (const listener of listeners.get(keyOf(stored.task)) ?? []) listener(stored);
+      for (const listener of listeners.get(keyOf(stored.task)) ?? []) {
+        try {
+          listener(stored);
+        } catch (error) {
+          onFault(error);
+        }
+      }
     },
   };
 }

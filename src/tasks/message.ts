@@ -28,6 +28,8 @@ export function composeMessage(task: Task): string | undefined {
     );
   }
   if (task.answers.length > 0) parts.push('Passing the answer on');
+  else if (isLeftWaiting(task))
+    parts.push('Its question was declined or dismissed: the job still waits for an answer');
   if (task.cancel !== undefined) parts.push(cancelMessage(task.cancel.state));
   if (parts.length === 0) return undefined;
   // The upstream's own words give way to what taskferry has to say.
@@ -52,6 +54,11 @@ function cut(text: string, limit: number): string {
 
 function points(text: string): number {
   return [...text].length;
+}
+
+/** A question that nobody is asked any more, although the job still stands at it. */
+function isLeftWaiting(task: Task): boolean {
+  return task.cancel === undefined && Object.values(task.asked).some(({ quiet }) => quiet);
 }
 
 function cancelMessage(state: NonNullable<Task['cancel']>['state']): string {

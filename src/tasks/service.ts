@@ -20,7 +20,7 @@ export interface TaskService {
   answer(ref: TaskRef, answers: readonly Omit<PendingAnswer, 'stem' | 'fingerprint'>[]): Promise<boolean>;
   /** Stores the wish to cancel, durable when it resolves; the upstream is told next. @returns false when unknown. */
   cancel(ref: TaskRef): Promise<boolean>;
-  /** Resolves when the task has ended, `ms` have passed, or `signal` aborts. */
+  /** Resolves when the task has ended or asks a question, `ms` have passed, or `signal` aborts. */
   waitForEnd(ref: TaskRef, ms: number, signal?: AbortSignal): Promise<StoredTask | undefined>;
   /** Calls `listener` at each client-visible change. @returns the function that stops it. */
   subscribe(ref: TaskRef, listener: Listener): () => void;
@@ -47,10 +47,12 @@ export function createTaskService(deps: TaskDeps): TaskService {
       const stop = new AbortController();
       const end = (): void => stop.abort();
       signal?.addEventListener('abort', end, { once: true });
-      const unsubscribe = deps.changes.subscribe(ref, ({ task }) => task.stage === 'ended' && end());
+      if (signal?.aborted) end();
+      const halts = ({ task }: StoredTask): boolean => task.stage === 'ended' || task.questions.length > 0;
+      const unsubscribe = deps.changes.subscribe(ref, (changed) => halts(changed) && end());
       try {
         const stored = await deps.store.get(ref);
-        if (stored === undefined || stored.task.stage === 'ended') return stored;
+        if (stored === undefined || halts(stored)) return stored;
         await deps.clock.sleep(ms, stop.signal);
         return await deps.store.get(ref);
       } finally {

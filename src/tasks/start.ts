@@ -3,7 +3,7 @@
 import type { Upstream } from '../drivers/driver.ts';
 import { StoreError } from '../errors.ts';
 import type { StoredTask } from '../stores/store.ts';
-import { apply, type TaskDeps } from './apply.ts';
+import { about, apply, type TaskDeps } from './apply.ts';
 import { advanceCreate, untilStored } from './create.ts';
 import { pollOnce } from './follow.ts';
 import { type NewTaskRequest, newTask } from './new-task.ts';
@@ -42,17 +42,22 @@ export async function start(deps: TaskDeps, request: StartRequest): Promise<Star
   if (request.signal?.aborted) return { kind: 'aborted' };
   const { plan } = request.upstream;
   const task = newTask(request, deps.clock.now());
+  const schedule = { dueAt: task.createdAt, intervalMs: plan.timing.every };
   const inserted = await deps.store.insert({
     task,
-    schedule: { dueAt: task.createdAt, intervalMs: plan.timing.every },
+    schedule,
     leaseUntil: task.createdAt + createLimitMs + plan.timing.settle + leaseMarginMs,
     adapterText: request.adapterText,
   });
   if (inserted.kind === 'exists') return repeated(deps, request, inserted.existing, task.argsHash);
   deps.metrics.taskCreated(task.adapter);
-  const created = await create(deps, request.upstream, task);
+  const intent: Handover = { stored: { task, schedule, outcome: undefined }, retryAfterMs: undefined };
+  const created = await orElse<Handover | { refused: string }>(deps, intent, () =>
+    create(deps, request.upstream, task),
+  );
   if ('refused' in created) {
     await untilStored(deps, task, () => deps.store.remove(task));
+    deps.log.warn({ ...about(task), reason: created.refused }, 'the upstream refused to create a job');
     return { kind: 'refused', message: created.refused };
   }
   const settles = plan.timing.settle > 0 && created.stored?.task.stage === 'following';
@@ -62,7 +67,8 @@ export async function start(deps: TaskDeps, request: StartRequest): Promise<Star
     stored && stored.task.stage !== 'ended'
       ? await orElse(deps, stored, () => release(deps, request.upstream, stored, retryAfterMs))
       : stored;
-  if (handed === undefined) throw new Error(`task ${task.id} vanished while it was being created`);
+  if (handed === undefined) throw new Error(`task ${task.key} vanished while it was being created`);
+  deps.log.info({ ...about(task), job: handed.task.job }, 'task created');
   return { kind: 'task', stored: handed, repeated: false };
 }
 
@@ -134,7 +140,7 @@ function retryAfterOf(observations: readonly Observation[]): number | undefined 
   return longest > 0 ? longest : undefined;
 }
 
-/** A linked job is answered with its task even if the store fails from here on: the lease's end brings it back. */
+/** Once the intent is stored, a call is answered with its task even if the store fails: the lease's end brings it back. */
 async function orElse<T>(deps: TaskDeps, fallback: T, write: () => Promise<T>): Promise<T> {
   try {
     return await write();

@@ -97,3 +97,10 @@ describe('pages for operators', () => {
     expect(await send('/', {})).toEqual({ status: 404, text: 'not found: MCP is served at /mcp\n' });
   });
 });
+
+it('refuses bodies nested so deep that looking at them could end the process', async () => {
+  const deep = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","arguments":${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}}}`;
+  const { status, text } = await send('/mcp', list.headers, deep);
+  expect(status).toBe(400);
+  expect(JSON.parse(text)).toMatchObject({ jsonrpc: '2.0', error: { code: -32600 } });
+});

@@ -56,6 +56,13 @@ tools:
     timing: { every: 200ms, max: 1s, timeout: 5m, keep: 5m }
 `;
 
+/** A list in a list, `levels` deep. */
+function nested(levels: number): unknown {
+  let value: unknown = [];
+  for (let level = 1; level < levels; level++) value = [value];
+  return value;
+}
+
 const { server, request } = useServer([extra]);
 const call = (name: string, args: object = {}, options = {}) =>
   request('tools/call', { name, arguments: args }, options);
@@ -65,13 +72,24 @@ describe('arguments', () => {
     ['a missing one', {}, /count/],
     ['a wrong type', { count: 'three' }, /count.*integer/],
     ['one out of range', { count: 11 }, /count.*10/],
-    ['one the schema does not have', { count: 1, cuont: 2 }, /additional properties/],
+    [
+      'one the schema does not have',
+      { count: 1, cuont: 2 },
+      /there is no argument "cuont" \(it takes count, factor, tags\)/,
+    ],
     [
       'a whole number that JSON clients change',
       { count: Number(big) },
       /count is a whole number beyond 2\^53/,
     ],
     ['such a number deep inside', { count: 1, tags: [2 ** 60] }, /tags\.0 .*string/],
+    ['a number that is none', { count: 1, factor: Number('1e400') }, /factor/],
+    [
+      'more values than a call may hold',
+      { count: 1, tags: Array.from({ length: 60_000 }, () => 'x') },
+      /more than 50000 values/,
+    ],
+    ['lists in lists in lists', { count: 1, tags: nested(70) }, /nested deeper than 64 levels/],
   ])('are refused as a result the model can read: %s', async (_what, args, message) => {
     const { body } = await call('typed', args);
     expect(body.result).toMatchObject({ isError: true, resultType: 'complete' });
@@ -264,6 +282,16 @@ describe('a client without tasks', () => {
     expect(progress.map(({ params }) => params)).toContainEqual(
       expect.objectContaining({ progressToken: 'p1', progress: 1, message: 'running' }),
     );
+  });
+
+  it('is answered at once when the job asks what it cannot answer', async () => {
+    const before = performance.now();
+    const { body } = await call('confirm_delete', {}, { capabilities: {} });
+    expect(body.result.isError).not.toBe(true);
+    expect(body.result.content[0].text).toContain(
+      'Needs an answer this client cannot give: Delete the file?',
+    );
+    expect(performance.now() - before).toBeLessThan(15_000);
   });
 
   it('gets no progress it did not ask for', async () => {
