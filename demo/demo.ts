@@ -94,7 +94,8 @@ async function run(
   const { outcome } = await execution.settle({
     async onEvent(event) {
       const task = event.type === 'task' ? event.task : undefined;
-      if (task) show(task.status, task.statusMessage);
+      // The question has been shown when it was put; the event of it comes after the answer.
+      if (task && task.status !== 'input_required') show(task.status, task.statusMessage);
       if (told || task?.status !== 'working' || task.statusMessage === undefined) return;
       told = true;
       await whenRunning?.(() => execution.cancel());
@@ -114,6 +115,7 @@ function expect(what: string, holds: boolean): void {
 async function play(url: string): Promise<void> {
   const client = await connectTaskClient(url, async (request) => {
     const { message } = request.params as { message?: string };
+    show('input_required', 'waiting for an approval');
     if (live) process.stdout.write('\n');
     console.log(`   question: ${message}\n   answer:   yes`);
     return { action: 'accept', content: { approve: true, comment: 'looks good' } } as never;
@@ -164,10 +166,15 @@ try {
   console.log(`taskferry    ${url}\n`);
   await play(url);
   const where = stay ? url : 'http://127.0.0.1:3737/mcp';
-  console.log(`Point your own client at it${stay ? '' : ' (npm run demo -- --stay keeps both servers running)'}:
-  URL: ${where}   transport: Streamable HTTP   no authentication
+  console.log(
+    stay
+      ? 'Point your own client at it:'
+      : 'To point your own client at it, run npm run demo -- --stay, then:',
+  );
+  console.log(`  URL ${where}, transport Streamable HTTP, no authentication
   claude mcp add --transport http taskferry ${where}
   npx @modelcontextprotocol/inspector --cli --server-url ${where} --transport http --method tools/list`);
+  if (!stay) console.log('Everything that was started is stopped again.');
   if (stay) {
     console.log('\nBoth servers go on. Ctrl-C stops them.');
     await new Promise((resolve) => {

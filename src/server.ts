@@ -76,7 +76,6 @@ export async function startServer({
   // The log redacts with the secrets of all adapters, which are known once the upstreams are made.
   let redact = (text: string): string => text;
   const log = createLog(settings.log.level, (line) => redact(line));
-  const store = await openSqliteStore({ path: settings.store.slice('sqlite:'.length), log });
   const upstreams = createUpstreams({
     served: adapters,
     drivers,
@@ -87,6 +86,7 @@ export async function startServer({
     metrics,
   });
   redact = (text) => upstreams.redact(text);
+  const store = await openSqliteStore({ path: settings.store.slice('sqlite:'.length), log });
   let scheduler: TaskScheduler | undefined;
   /** Ends the ticks under way, those that still wait for their upstream after `graceMs` by cutting them off. */
   const stop = async (graceMs: number): Promise<void> => {

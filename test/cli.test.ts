@@ -179,6 +179,17 @@ describe('taskferry serve', () => {
     expect(stderr).toMatch(/a\.yaml:\d+:\d+ env: the variable DEMO_URL of demo is not set/);
   });
 
+  it('says that an address is no URL before it serves it, and leaves no store behind', async () => {
+    const cwd = tempDir();
+    const { code, stderr } = await finished(['serve', '--adapter', demo], {
+      cwd,
+      env: { DEMO_URL: '127.0.0.1:3738/v1' },
+    });
+    expect(code).toBe(1);
+    expect(stderr).toContain('demo.yaml: upstream: baseUrl is not an absolute http or https URL');
+    expect(existsSync(join(cwd, 'taskferry.db'))).toBe(false);
+  });
+
   it('says which port is in use and what to do', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');

@@ -10,6 +10,8 @@ import type { Budget } from './budget.ts';
 
 export interface Driver<UpstreamConfig = unknown, StepConfig = unknown> {
   format: DriverFormat<UpstreamConfig, StepConfig>;
+  /** What is wrong with the upstream under the values its variables have now, as a sentence; asked at start. */
+  verify(upstream: UpstreamConfig, values: { env: JsonObject; secrets: JsonObject }): string | undefined;
   /** Opens no connection yet; cheap. */
   connect(upstream: UpstreamConfig, context: ConnectContext): Connection<StepConfig>;
 }

@@ -66,9 +66,16 @@ export async function runStep(
   const expected =
     step.expect === undefined ? reply.ok : holds(context, step.expect, after, `${step.name}: expect`);
   if (!expected || reply.unreadable !== undefined) {
-    return { kind: 'unexpected', reply, reason: describe(context, reply) };
+    return { kind: 'unexpected', reply, reason: unmet(step, reply, expected) + describe(context, reply) };
   }
   return { kind: 'done', reply, ...capture(context, step.capture, after) };
+}
+
+/** Says why a reply that looks well is not taken: otherwise nobody would look at the adapter's own condition. */
+function unmet(step: Step, reply: Reply, expected: boolean): string {
+  return expected || !reply.ok || step.expect === undefined
+    ? ''
+    : `expect (${step.expect.source}) does not hold for `;
 }
 
 /** Evaluates captures in order; each may read those before it. */

@@ -57,6 +57,7 @@ interface Loaded {
 
 export function createUpstreams(options: UpstreamsOptions): Upstreams {
   const { served, drivers, clock, metrics, log } = options;
+  const verify = verifier(drivers);
   const budgets = new Map<string, { budget: Budget; limits: Limits }>();
   const loaded = new Map<string, Promise<Loaded | { missing: string }>>();
   const current = new Map<string, Loaded>();
@@ -94,6 +95,7 @@ export function createUpstreams(options: UpstreamsOptions): Upstreams {
   };
 
   for (const { name, adapter, variables } of served) {
+    verify(adapter, variables);
     const entry = load(name, adapter, variables);
     current.set(name, entry);
     loaded.set(keyOf(name, adapter.digest), Promise.resolve(entry));
@@ -153,6 +155,20 @@ export function createUpstreams(options: UpstreamsOptions): Upstreams {
         if (!('missing' in entry)) await entry.connection.close();
       }
     },
+  };
+}
+
+/** @throws TaskferryError `config_invalid` when the upstream can't work with the values its variables have now. */
+function verifier(drivers: readonly Driver[]): (adapter: Adapter, variables: Variables) => void {
+  return (adapter, variables) => {
+    const driver = drivers.find(({ format }) => format.name === adapter.upstream.driver);
+    // A missing variable is somebody else's to report, and may come later.
+    if (variables.faults().length > 0) return;
+    const fault = driver?.verify(adapter.upstream.config, variables.values());
+    if (fault === undefined) return;
+    throw new TaskferryError('config_invalid', `${adapter.file}: upstream: ${fault}`, {
+      fix: 'mend the adapter or the variable that the value comes from',
+    });
   };
 }
 

@@ -7,7 +7,7 @@
 import type { Upstream } from '../drivers/driver.ts';
 import { StoreError } from '../errors.ts';
 import type { StoredTask } from '../stores/store.ts';
-import { type ApplyOptions, apply, type TaskDeps } from './apply.ts';
+import { type ApplyOptions, about, apply, type TaskDeps } from './apply.ts';
 import type { Observation } from './observation.ts';
 import type { Task } from './task.ts';
 import { viewOf } from './view.ts';
@@ -50,6 +50,12 @@ export async function advanceCreate(
     const attempt = await attemptCreate(upstream, current, deps.clock.now(), inDoubt, signal);
     if (attempt.kind === 'refused') return { refused: attempt.message };
     const { observation } = attempt;
+    if (observation.kind === 'create_doubt' && current.create.doubt === undefined) {
+      deps.log.warn(
+        { ...about(current), reason: observation.reason },
+        'it is not known whether a job was created',
+      );
+    }
     const goesOn =
       observation.kind === 'create_again' ||
       (observation.kind === 'created' && current.create.step + 1 < upstream.plan.createSteps.length);
@@ -74,7 +80,7 @@ export async function untilStored<T>(deps: TaskDeps, task: Task, write: () => Pr
       if (!(error instanceof StoreError) || error.code === 'store_closed' || deps.clock.monotonic() >= until)
         throw error;
       deps.log.error(
-        { err: error, task: task.key },
+        { ...about(task), err: error },
         'what became of a create is not stored yet; trying again',
       );
       await deps.clock.sleep(storeRetryEveryMs);

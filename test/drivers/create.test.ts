@@ -93,7 +93,10 @@ describe('a create step', () => {
     const { outcome } = await create(always(202, { id: 1 }), {
       create: createWith('expect: response.status == 201'),
     });
-    expect(outcome).toMatchObject({ kind: 'doubtful', reason: 'HTTP 202: {"id":1}' });
+    expect(outcome).toMatchObject({
+      kind: 'doubtful',
+      reason: 'expect (response.status == 201) does not hold for HTTP 202: {"id":1}',
+    });
   });
 
   it('takes a 4xx that expect accepts for a success', async () => {

@@ -33,6 +33,13 @@ function compileRequest(line: string, compiler: Compiler): Pick<HttpStep, 'metho
   const method = methods.find((name) => name === word);
   if (method === undefined) {
     const upper = methods.find((name) => name === word.toUpperCase());
+    if (/^(\/|\$\{\{)/.test(line)) {
+      compiler.problem(['request'], 'the method is missing', `write GET ${line} or POST ${line}`);
+      return {
+        method: 'GET',
+        target: { kind: 'path', path: compiler.text(['request'], line, { secrets: false }) },
+      };
+    }
     compiler.problem(
       ['request'],
       `"${word.slice(0, 20)}" is no request method`,

@@ -6,18 +6,24 @@ import { duration, size, strict, structure, template } from '../../config/shape.
 const texts = (description: string): z.ZodRecord<z.ZodString, z.ZodString> =>
   z.record(z.string(), z.string()).describe(description);
 
-export const authShape = strict({
-  bearer: template('Token, sent as Authorization: Bearer.').optional(),
-  basic: strict({ username: template('User name.'), password: template('Password.') })
-    .describe('Sent as Authorization: Basic.')
-    .optional(),
-  header: strict({ name: z.string().describe('Header name.'), value: template('Header value.') })
-    .describe("A header of the system's own.")
-    .optional(),
-  query: strict({ name: z.string().min(1).describe('Parameter name.'), value: template('Parameter value.') })
-    .describe('A query parameter.')
-    .optional(),
-});
+export const authShape = strict(
+  {
+    bearer: template('Token, sent as Authorization: Bearer.').optional(),
+    basic: strict({ username: template('User name.'), password: template('Password.') })
+      .describe('Sent as Authorization: Basic.')
+      .optional(),
+    header: strict({ name: z.string().describe('Header name.'), value: template('Header value.') })
+      .describe("A header of the system's own.")
+      .optional(),
+    query: strict({
+      name: z.string().min(1).describe('Parameter name.'),
+      value: template('Parameter value.'),
+    })
+      .describe('A query parameter.')
+      .optional(),
+  },
+  `must be a map, for example { bearer: "$${'{{ secrets.API_TOKEN }}'}" }`,
+);
 
 export const upstreamShape = {
   baseUrl: template('Absolute http(s) URL; its path comes before every request path. Reads env and secrets.'),
