@@ -10,7 +10,7 @@ import { checkSettingsText } from './settings.ts';
 import { parseYaml } from './yaml.ts';
 
 export interface CheckReport {
-  /** One line each: problems, warnings, and for every good file what it holds. */
+  /** One line each: problems, warnings, for every good file what it holds; last how many of several are good. */
   lines: string[];
   /** 0 when every file is good; 1 when one has a problem. Warnings don't count. */
   exitCode: 0 | 1;
@@ -19,8 +19,12 @@ export interface CheckReport {
 /** Checks adapter files, settings files and folders of adapters. Needs no variables and no network. */
 export function checkFiles(paths: readonly string[], formats: readonly DriverFormat[]): CheckReport {
   const results = paths.flatMap(expand).map((file) => checkFile(file, formats));
+  const lines = results.flatMap((result) => result.lines);
+  const bad = results.filter(({ good }) => !good).length;
+  if (results.length > 1)
+    lines.push(`${results.length} files, ${bad === 0 ? 'all good' : `${bad} with problems`}`);
   return {
-    lines: results.flatMap(({ lines }) => lines),
+    lines,
     exitCode: results.length > 0 && results.every(({ good }) => good) ? 0 : 1,
   };
 }

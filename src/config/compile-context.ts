@@ -13,7 +13,7 @@ import {
   type Want,
 } from './expression.ts';
 import type { Names, Shape } from './expression-names.ts';
-import { compileText, compileValue, type TextTemplate, type ValueTemplate } from './template.ts';
+import { compileText, compileValue, foreignHole, type TextTemplate, type ValueTemplate } from './template.ts';
 import type { YamlSource } from './yaml.ts';
 
 interface Report {
@@ -95,6 +95,16 @@ export function placeCompiler(context: FileContext, place: Place): PlaceCompiler
     for (const { message, hint, offset } of problems)
       context.problem(path, message, { hint, offset: offset + shift });
   };
+  const warnForeign = (path: Path, raw: Json, shift = 0): void => {
+    if (typeof raw === 'string') {
+      const offset = foreignHole(raw);
+      const hint = `a hole is written $${'{{ … }}'}`;
+      if (offset !== -1) context.warning(path, 'this is sent as it stands', { hint, offset: offset + shift });
+    } else if (Array.isArray(raw))
+      for (const [index, item] of raw.entries()) warnForeign([...path, index], item);
+    else if (typeof raw === 'object' && raw !== null)
+      for (const [key, item] of Object.entries(raw)) warnForeign([...path, key], item);
+  };
   return {
     reads,
     expression(path, source, { want, resolveUrl } = {}) {
@@ -113,12 +123,14 @@ export function placeCompiler(context: FileContext, place: Place): PlaceCompiler
     text(path, source, { secrets, offset } = {}) {
       const { template, problems } = compileText(source, options(secrets));
       reportAll(path, problems, offset);
+      warnForeign(path, source, offset);
       note(template.reads);
       return template;
     },
     value(path, raw, { secrets } = {}) {
       const { template, problems } = compileValue(raw, options(secrets));
       for (const problem of problems) reportAll([...path, ...problem.path], [problem]);
+      warnForeign(path, raw);
       note(template.reads);
       return template;
     },

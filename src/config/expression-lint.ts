@@ -14,8 +14,6 @@ export interface NameUse {
   whole: Set<string>;
   /** Names that are there whenever the expression is true: `has()` by itself or joined by `&&`. */
   tested: Set<string>;
-  /** What the loops read, for the bound on their cost. */
-  loop: { outer: string[][]; roots: string[]; splits: boolean };
 }
 
 const loops = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
@@ -24,8 +22,7 @@ const allRoots = ['args', 'job', 'task', 'confirm', 'env', 'secrets', 'response'
 
 /** Walks the tree once and reports everything the type checker doesn't know about. */
 export function lintExpression(ast: ASTNode, options: CompileOptions): NameUse {
-  const loop = { outer: [], roots: [], splits: false };
-  const use: NameUse = { problems: [], reads: new Set(), whole: new Set(), tested: new Set(), loop };
+  const use: NameUse = { problems: [], reads: new Set(), whole: new Set(), tested: new Set() };
   collectProven(ast, use.tested);
   // Inside the expression any test counts: `!has(x) || x == 1` is as good as `has(x) && x == 1`.
   const anywhere = new Set<string>();
@@ -49,7 +46,21 @@ function walk(node: ASTNode, at: Walk): void {
   if (chain !== undefined && !at.locals.has(chain.root)) checkName(chain, at, false);
   else if (node.op === 'call') walkCall(node, node.args[0], node.args[1], at);
   else if (node.op === 'rcall') walkMethod(node, node.args[0], node.args[1], node.args[2], at);
-  else for (const child of children(node)) walk(child, at);
+  else {
+    if (node.op === 'in') checkHeaderTest(node.args, at);
+    for (const child of children(node)) walk(child, at);
+  }
+}
+
+/** `"Location" in response.headers`. */
+function checkHeaderTest([name, whole]: readonly [ASTNode, ASTNode], at: Walk): void {
+  const chain = accessChain(whole);
+  if (chain === undefined || at.locals.has(chain.root) || name.op !== 'value') return;
+  if (typeof name.args !== 'string') return;
+  checkHeaderName(
+    { ...chain, steps: [...chain.steps, { name: name.args, optional: false, offset: name.start }] },
+    at,
+  );
 }
 
 function walkCall(node: ASTNode, name: string, args: readonly ASTNode[], at: Walk): void {
@@ -72,7 +83,6 @@ function walkMethod(node: ASTNode, name: string, target: ASTNode, args: readonly
     return;
   }
   refuseRegex(node, name, at);
-  if (name === 'split') at.use.loop.splits = true;
   // `optional.of(x)` and `optional.none()`: the namespace is no name of ours.
   if (!(target.op === 'id' && target.args === 'optional')) walk(target, at);
   if (!loops.has(name) || args.length < 2) {
@@ -139,8 +149,7 @@ function checkName(chain: Chain, at: Walk, tested: boolean): void {
     return;
   }
 
-  if (!at.use.loop.roots.includes(chain.root)) at.use.loop.roots.push(chain.root);
-  if (at.inLoop) at.use.loop.outer.push([chain.root, ...chain.steps.map((step) => step.name)]);
+  checkHeaderName(chain, at);
   const [first] = chain.steps;
   if (shape.kind === 'any' || first === undefined || chain.root === 'response') at.use.reads.add(chain.root);
   else at.use.reads.add(`${chain.root}.${first.name}`);
@@ -174,6 +183,17 @@ function checkName(chain: Chain, at: Walk, tested: boolean): void {
     }
     shape = member.shape;
   }
+}
+
+/** Replies have their header names in lower case, so any other spelling is never there. */
+function checkHeaderName({ root, steps }: Chain, at: Walk): void {
+  const [headers, header] = steps;
+  if (root !== 'response' || headers?.name !== 'headers' || header === undefined) return;
+  const lower = header.name.toLowerCase();
+  if (header.name === lower) return;
+  const quoted = `[${header.optional ? '?' : ''}"${lower}"]`;
+  const access = /^[a-z]\w*$/.test(lower) ? `${header.optional ? '.?' : '.'}${lower}` : quoted;
+  report(at, header.offset, 'header names are in lower case here', `write response.headers${access}`);
 }
 
 function optionalForm(path: string): string {

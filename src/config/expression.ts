@@ -132,8 +132,8 @@ function runnable(
     type,
     reads: use.reads,
     evaluate(scope) {
-      if (tooCostly(use.loop, scope))
-        throw new EvaluationFault(`the data is too large for the loop in \`${shortened(source)}\``);
+      if (tooCostly(program.ast, scope))
+        throw new EvaluationFault(`the data is too large for what is made of it in \`${shortened(source)}\``);
       try {
         const value: unknown = withBaseUrl(baseUrl(scope), () => program(scope));
         return normalise(value, maxBytes);
@@ -186,6 +186,7 @@ function celHint(code: string | undefined, summary: string): string | undefined 
   if (code === 'incompatible_ternary_branches')
     return 'both results of ? : need one type; use string(x) or dyn(x)';
   if (summary.includes('Unexpected character: =')) return 'equality is written ==';
+  if (/'[\w<>, ]+\.(length|len|count)\(\)'/.test(summary)) return 'write size(x)';
   return undefined;
 }
 

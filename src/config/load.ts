@@ -126,7 +126,9 @@ function compileUpstream(
 
 function checkVersion(raw: { [field: string]: Json }, source: YamlSource, found: Found): boolean {
   if (typeof raw.version === 'number' && knownVersions.includes(raw.version)) return true;
-  const known = `known: ${knownVersions.join(', ')}`;
+  const quoted = knownVersions.find((version) => String(version) === raw.version);
+  const known =
+    quoted === undefined ? `known: ${knownVersions.join(', ')}` : `write ${quoted} without quotes`;
   found.problems.push(
     raw.version === undefined
       ? source.problem(['version'], 'is missing', {

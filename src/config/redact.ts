@@ -5,7 +5,7 @@ const shortest = 6;
 const mark = '[redacted]';
 
 export interface Redactor {
-  /** Text without any known secret value, also where it is URL-encoded or in base64. */
+  /** Text without any known secret value, also where it is URL-encoded, in base64 or in hexadecimal. */
   redact(text: string): string;
 }
 
@@ -32,15 +32,22 @@ export function createRedactor(secrets: () => Iterable<string>): Redactor {
   };
 }
 
-/** The value as it may come back: as it is, in a URL, in JSON text, alone in base64. */
+/** The value as it may come back: as it is, in a URL, in JSON text, alone in base64 or hexadecimal. */
 function formsOf(value: string): string[] {
   const encoded = encodeURIComponent(value);
+  const encodedWhole = encodeURI(value);
+  const hex = Buffer.from(value).toString('hex');
   const base64 = Buffer.from(value).toString('base64');
   const forms = [
     value,
     encoded,
-    encoded.replace(/%[0-9A-F]{2}/g, (triplet) => triplet.toLowerCase()),
+    lowerTriplets(encoded),
     encoded.replaceAll('%20', '+'),
+    // As a URL that was encoded whole has it: slashes and the like stay.
+    encodedWhole,
+    lowerTriplets(encodedWhole),
+    hex,
+    hex.toUpperCase(),
     JSON.stringify(value).slice(1, -1),
     base64,
     base64.replace(/=+$/, ''),
@@ -48,6 +55,10 @@ function formsOf(value: string): string[] {
     encodeURIComponent(base64),
   ];
   return [...new Set([...forms, ...innerBase64(value)])].filter((form) => form.length >= shortest);
+}
+
+function lowerTriplets(text: string): string {
+  return text.replace(/%[0-9A-F]{2}/g, (triplet) => triplet.toLowerCase());
 }
 
 /** Base64 of `user:secret` holds the secret at one of three alignments; the characters it shares are left off. */

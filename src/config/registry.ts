@@ -114,7 +114,7 @@ function filesOf(entry: AdapterEntry, shipped: string, problems: Problem[]): str
     const near = suggestion(entry.use.name, known);
     return fail(
       `there is no shipped adapter "${entry.use.name}"${near}`,
-      `a file or folder is written as a path: ./${entry.use.name}`,
+      `shipped: ${known.join(', ') || 'none'}; a file of your own is written as a path: ./${entry.use.name}.yaml`,
     );
   }
   try {

@@ -23,7 +23,7 @@ export function objectSchemaFaults(schema: JsonObject): SchemaFault[] {
   if (schema.type === undefined) return [{ path: [], message: 'needs type: object' }];
   if (schema.type !== 'object') return [{ path: ['type'], message: 'must be object' }];
   const faults = [...unknownTypes(schema, [], 0), ...undeclaredRequired(schema)];
-  return faults.length > 0 ? faults : compileFaults(schema);
+  return faults.length > 0 ? faults : wholeFaults(schema);
 }
 
 const types = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'];
@@ -56,6 +56,43 @@ function undeclaredRequired(schema: JsonObject): SchemaFault[] {
       { path: ['required', index], message: `there is no property "${name}"${suggestion(name, names)}` },
     ];
   });
+}
+
+/** Faults of a schema whose parts look right by themselves. */
+function wholeFaults(schema: JsonObject): SchemaFault[] {
+  const faults = compileFaults(schema);
+  return faults.length > 0 ? faults : unfitDefaults(schema, schema, []);
+}
+
+/** Defaults that the property itself would refuse. */
+function unfitDefaults(schema: JsonObject, root: JsonObject, path: Path): SchemaFault[] {
+  if (!isObject(schema.properties)) return [];
+  return Object.entries(schema.properties).flatMap(([name, property]): SchemaFault[] => {
+    if (!isObject(property)) return [];
+    const at = [...path, 'properties', name];
+    const inner = unfitDefaults(property, root, at);
+    const why = property.default === undefined ? undefined : misfit(property, property.default, root);
+    if (why === undefined) return inner;
+    return [
+      { path: [...at, 'default'], message: `does not fit the property's own schema: ${why}` },
+      ...inner,
+    ];
+  });
+}
+
+/** Why `value` does not fit; undefined when it does, or when the property can't be looked at by itself. */
+function misfit(
+  property: JsonObject,
+  value: Json,
+  { $defs = {}, definitions = {} }: JsonObject,
+): string | undefined {
+  try {
+    const alone: JsonObject = { $defs, definitions, type: 'object', properties: { value: property } };
+    const result = new AjvJsonSchemaValidator().getValidator(alone)({ value });
+    return result.valid ? undefined : (result.errorMessage ?? '').replace(/^data\/value ?/, '').slice(0, 200);
+  } catch {
+    return undefined;
+  }
 }
 
 /** A fresh validator for each schema: one instance would mix up their `$id`s. */
@@ -120,7 +157,7 @@ export function questionSchemaFaults(schema: JsonObject): SchemaFault[] {
   else
     for (const [name, field] of Object.entries(schema.properties))
       faults.push(...fieldFaults(field, ['properties', name]));
-  return faults.length > 0 ? faults : [...undeclaredRequired(schema), ...compileFaults(schema)];
+  return faults.length > 0 ? faults : [...undeclaredRequired(schema), ...wholeFaults(schema)];
 }
 
 function fieldFaults(field: Json, path: Path): SchemaFault[] {

@@ -6,11 +6,18 @@ import { durationPattern, sizePattern } from './units.ts';
 /** Marks the message of an unknown key; what follows are the keys that are known there. */
 const knownKeysMark = 'known keys:';
 
-/** A map that refuses keys it doesn't know; the refusal carries the known ones, for a suggestion. */
-export function strict<S extends z.ZodRawShape>(shape: S): z.ZodObject<S, z.core.$strict> {
+/**
+ * A map that refuses keys it doesn't know; the refusal carries the known ones, for a suggestion. `noMap`: what is
+ * said of anything but a map.
+ */
+export function strict<S extends z.ZodRawShape>(shape: S, noMap?: string): z.ZodObject<S, z.core.$strict> {
   return z.strictObject(shape, {
-    error: (issue) =>
-      issue.code === 'unrecognized_keys' ? `${knownKeysMark}${Object.keys(shape).join(',')}` : undefined,
+    error: (issue) => {
+      if (issue.code === 'invalid_type') return noMap;
+      return issue.code === 'unrecognized_keys'
+        ? `${knownKeysMark}${Object.keys(shape).join(',')}`
+        : undefined;
+    },
   });
 }
 

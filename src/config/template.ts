@@ -74,6 +74,16 @@ export function hasHole(source: string): boolean {
   return source.includes('${{');
 }
 
+/**
+ * Index of text that looks like a hole of another language, such as `{{ args.x }}` or `${args.x}`, which would be
+ * sent as it stands; -1 when there is none.
+ */
+export function foreignHole(source: string): number {
+  return source.search(
+    /(?<![${])(?:\$\{(?!\{)|\{\{?)\s*(?:args|job|task|confirm|env|secrets|response|answer)\.[^{}]*\}/,
+  );
+}
+
 function textTemplate(source: string, parts: readonly (string | Expression)[]): TextTemplate {
   return {
     source,

@@ -54,6 +54,12 @@ export function parseYaml(
   if (text.length > maxTextLength) return whole(`the file is larger than ${maxTextLength} characters`);
   const lines = new LineCounter();
   let document: Document.Parsed;
+  let twin: Scalar | undefined;
+  const sameKey = (first: unknown, second: unknown): boolean => {
+    const same = isSameKey(first, second);
+    if (same && isScalar(first)) twin ??= first;
+    return same;
+  };
   try {
     document = parseDocument(text, {
       lineCounter: lines,
@@ -67,7 +73,8 @@ export function parseYaml(
   }
   const fault = document.errors[0] ?? document.warnings[0];
   if (fault?.message.startsWith('Maximum call stack')) return whole('the file is nested too deeply');
-  if (fault !== undefined) return { source: undefined, problems: [syntaxProblem(file, text, lines, fault)] };
+  if (fault !== undefined)
+    return { source: undefined, problems: [syntaxProblem(file, text, lines, fault, twin)] };
   if (document.directives.yaml.explicit && document.directives.yaml.version !== '1.2')
     return whole(`YAML ${document.directives.yaml.version} is not supported`, 'remove the %YAML line');
 
@@ -139,7 +146,7 @@ export function parseYaml(
 }
 
 /** Numbers are compared as they are written: two long ones must not count as the same key. */
-function sameKey(a: unknown, b: unknown): boolean {
+function isSameKey(a: unknown, b: unknown): boolean {
   if (!isScalar(a) || !isScalar(b) || a.value !== b.value) return false;
   return typeof a.value !== 'number' || a.source === b.source;
 }
@@ -195,10 +202,20 @@ function problemAt(
   return problem;
 }
 
-function syntaxProblem(file: string, text: string, lines: LineCounter, fault: YAMLError): Problem {
+/** `twin`: the first key of the first two that are the same. */
+function syntaxProblem(
+  file: string,
+  text: string,
+  lines: LineCounter,
+  fault: YAMLError,
+  twin: Scalar | undefined,
+): Problem {
   const at = lines.linePos(fault.pos[0]);
   const line = text.split('\n')[at.line - 1] ?? '';
-  const message = syntaxMessage(fault);
+  const message =
+    fault.code === 'DUPLICATE_KEY' && twin?.range
+      ? `"${String(twin.value)}" is already at line ${lines.linePos(twin.range[0]).line}`
+      : syntaxMessage(fault);
   return problemAt(file, at, '', message, syntaxHint(fault, line));
 }
 
@@ -207,6 +224,8 @@ function syntaxMessage(fault: YAMLError): string {
   if (fault.code === 'DUPLICATE_KEY') return 'the same key is there twice';
   if (fault.code === 'MULTIPLE_DOCS') return 'the file holds several documents';
   if (fault.message.startsWith('Missing closing "quote')) return 'a quote is not closed';
+  const unclosed = /^Flow (sequence|map) .*must .*end with a/.exec(fault.message)?.[1];
+  if (unclosed !== undefined) return `the ${unclosed === 'map' ? '{' : '['} is not closed`;
   return fault.message.replace(/\s+/g, ' ').trim();
 }
 
@@ -221,6 +240,7 @@ function syntaxHint(fault: YAMLError, line: string): string | undefined {
     return `inside { } or [ ] a hole must be quoted: "${hole} … }}"`;
   if (line.includes(' ? ') && line.includes(': '))
     return 'an expression with ": " must be quoted or written under ">-"';
+  if (fault.message.startsWith('Nested mappings are not allowed')) return 'text with ": " must be quoted';
   if (/^[%@`]/.test(value)) return 'quote the value';
   return undefined;
 }

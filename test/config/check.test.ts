@@ -40,7 +40,8 @@ it('names the tools of a good adapter, and needs none of its variables', () => {
 
 it('checks a folder of adapters', () => {
   const { lines, exitCode } = check(good);
-  expect(lines).toHaveLength(4);
+  expect(lines).toHaveLength(5);
+  expect(lines.at(-1)).toBe('4 files, all good');
   expect(exitCode).toBe(0);
 });
 
@@ -63,6 +64,7 @@ tools:
       'nowhere.yaml the file does not exist',
       'doubtful.yaml:3:1 env: warning: REGION is never read (read it as env.REGION, or remove it)',
       'doubtful.yaml: doubtful, tools list, read',
+      '3 files, 2 with problems',
     ],
     exitCode: 1,
   });

@@ -17,12 +17,31 @@ const adapters = blocks
 
 describe('docs/adapters.md', () => {
   it('has examples', () => {
-    expect(adapters.map(({ name }) => name)).toEqual(['reports', 'renderer', 'deployer', 'lists']);
+    expect(adapters.map(({ name }) => name)).toEqual([
+      'reports',
+      'renderer',
+      'deployer',
+      'lists',
+      'exports',
+      'queries',
+    ]);
   });
 
   it.each(adapters)('the example $name loads', ({ name, block }) => {
     const { problems, warnings } = loadAdapter(block, { file: `${name}.yaml`, formats: [httpFormat] });
     expect([...problems, ...warnings].map(formatProblem)).toEqual([]);
+  });
+
+  it('makes the text of the CSV example from the file', () => {
+    const block = adapters.find(({ name }) => name === 'queries')?.block ?? '';
+    const { adapter } = loadAdapter(block, { file: 'queries.yaml', formats: [httpFormat] });
+    const response = {
+      status: 200n,
+      headers: {},
+      body: 'id,name\n1,a\n2,b\n',
+      url: 'https://queries.example.com/',
+    };
+    expect(adapter?.tools[0]?.result.text?.render({ response })).toBe('2 rows:\nid,name\n1,a\n2,b\n');
   });
 
   it('has only snippets that are sound YAML', () => {

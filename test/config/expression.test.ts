@@ -101,7 +101,32 @@ describe('names', () => {
   });
 });
 
+describe('header names', () => {
+  it.each([
+    ['response.headers.Location', 'write response.headers.location'],
+    ['response.headers["Location"]', 'write response.headers.location'],
+    ['response.headers[?"X-Request-Id"]', 'write response.headers[?"x-request-id"]'],
+    ['"Location" in response.headers', 'write response.headers.location'],
+    ['has(response.headers.Location)', 'write response.headers.location'],
+  ])('that are not in lower case are refused: %s', (source, hint) => {
+    expect(firstProblem(source)).toMatchObject({ message: 'header names are in lower case here', hint });
+  });
+
+  it('are free in bodies and loops', () => {
+    expect(evaluate('"location" in response.headers', reply(null))).toBe(false);
+    expect(evaluate('response.body.headers.Location', reply({ headers: { Location: 'x' } }))).toBe('x');
+    expect(
+      evaluate('response.body.map(response, response.headers.A)', reply([{ headers: { A: 'x' } }])),
+    ).toEqual(['x']);
+  });
+});
+
 describe('types', () => {
+  it('names the function for a length', () => {
+    expect(firstProblem('response.body.items.length() > 0')?.hint).toBe('write size(x)');
+    expect(firstProblem('args.owner.length() > 0')?.hint).toBe('write size(x)');
+  });
+
   it('finds a mix of types before anything runs', () => {
     expect(firstProblem('args.count + "x"')?.message).toBe('no such overload: int + string');
     expect(firstProblem('args.owner == 3')?.message).toBe('no such overload: string == int');
@@ -152,15 +177,70 @@ describe('guards', () => {
     const many = Array.from({ length: 50_000 }, (_, index) => BigInt(index));
     expect(() =>
       evaluate('response.body.a.filter(x, x in response.body.b)', reply({ a: many, b: many })),
-    ).toThrow(/too large for the loop/);
+    ).toThrow(/too large for what is made of it/);
     const text = 'x'.repeat(500_000);
     expect(() =>
       evaluate('response.body.t.split("").filter(x, response.body.t.contains(x + "y"))', reply({ t: text })),
-    ).toThrow(/too large for the loop/);
+    ).toThrow(/too large for what is made of it/);
     const jobs = many.slice(0, 20_000).map((id) => ({ id, state: 'done' }));
     const scope = { ...reply({ jobs }), job: { id: 7n, ids: [1n, 2n, 3n] } };
     expect(evaluate('response.body.jobs.filter(j, j.id == job.id).size()', scope)).toBe(1n);
     expect(evaluate('response.body.jobs.filter(j, j.id in job.ids).size()', scope)).toBe(3n);
+  });
+
+  describe('over a reply of 1 MiB', () => {
+    const items = Array.from({ length: 250_000 }, () => 1n);
+    const strs = Array.from({ length: 150_000 }, (_, index) => `a${index % 10}`);
+    const text = 'line\n'.repeat(200_000);
+    const repeated = (count: number, part: string, joint: string) => Array(count).fill(part).join(joint);
+
+    it.each([
+      ['adds a list to itself again and again', `size(${repeated(100, 'response.body.items', ' + ')})`],
+      [
+        'makes a large map of each item',
+        `size(response.body.items.map(i, {${Array.from({ length: 90 }, (_, k) => `"k${k}": i`).join(', ')}}))`,
+      ],
+      ['loops over one list thirty times', repeated(30, 'response.body.items.map(i, i + 1).size()', ' + ')],
+      ['joins many texts at each turn', `size(response.body.strs.map(i, ${repeated(60, 'i', ' + ')}))`],
+      ['joins with a long separator', `size(response.body.strs.join("${'b'.repeat(1000)}"))`],
+      [
+        'loops over characters and joins them',
+        `size(response.body.text.split("").join("${'b'.repeat(99)}"))`,
+      ],
+      [
+        'searches all of a text at each turn',
+        'response.body.strs.exists(s, response.body.text.contains(s + "!"))',
+      ],
+      ['merges a map into every item', 'response.body.strs.map(s, merge(response.body, {"s": s})).size()'],
+      [
+        'loops over what two branches give',
+        '(response.status > 1 ? response.body.items : []).map(i, [i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i]).size()',
+      ],
+    ])('refuses at once what %s', (_, source) => {
+      const { expression } = compile(source);
+      const start = performance.now();
+      expect(() => expression?.evaluate(reply({ items, strs, text }))).toThrow(EvaluationFault);
+      expect(performance.now() - start).toBeLessThan(300);
+      expect(() => expression?.evaluate(reply({ items: [], strs: ['a'], text: 'b' }))).not.toThrow();
+    });
+
+    it.each([
+      ['response.body.strs.filter(s, s.startsWith("a1")).size()', 15_000n],
+      ['response.body.text.split("\\n").filter(l, l.contains("in")).size()', 200_000n],
+      ['size(response.body.strs.map(s, s + ".txt").join(", "))', 1_199_998n],
+      ['response.body.items.all(i, i == 1)', true],
+      ['size(response.body.items + response.body.items)', 500_000n],
+    ])('evaluates %s', (source, value) => {
+      expect(evaluate(source, reply({ items, strs, text }))).toBe(value);
+    });
+
+    it('makes a short list of a hundred large items', () => {
+      const item = { id: 7n, labels: ['a', 'b'], owner: { login: 'x' }, body: 'y'.repeat(10_000) };
+      const runs = Array.from({ length: 100 }, () => item);
+      const source =
+        'response.body.runs.filter(r, "a" in r.labels).map(r, {"id": r.id, "by": r.owner.login, "name": r.owner.login + "/" + string(r.id)})';
+      expect(evaluate(source, reply({ runs }))).toHaveLength(100);
+    });
   });
 
   it('only sees own properties of data', () => {

@@ -355,6 +355,30 @@ describe('warnings', () => {
   });
 });
 
+describe('text that looks like a hole of another language', () => {
+  const found = (json: string) =>
+    warnings(`${input}${create.replace(/json: .*/, () => `json: ${json}`)}${status}`);
+
+  it.each(['{{ args.job }}', '$' + '{args.job}', '{args.job}', 'a {{args.job}} b'])(
+    'is a warning: %s',
+    (text) => {
+      const written = JSON.stringify({ list: [{ job: text }] });
+      expect(found(written)).toEqual([
+        expect.stringMatching(
+          /create\.json\.list\[0\]\.job: this is sent as it stands \(a hole is written \$\{\{ … \}\}\)$/,
+        ),
+      ]);
+    },
+  );
+
+  it.each(['$' + '{{ args.job }}', '$$' + '{{ args.job }}', '{{ other }}', '{"args": 1}', 'args.job'])(
+    'is not seen in %s',
+    (text) => {
+      expect(found(JSON.stringify({ job: text }))).toEqual([]);
+    },
+  );
+});
+
 describe('files', () => {
   it('that cannot be read are problems without a position', () => {
     expect(loadAdapterFile(join(good, 'nowhere.yaml'), formats).problems).toMatchObject([

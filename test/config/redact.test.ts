@@ -19,6 +19,15 @@ it('replaces a secret as it is, URL-encoded, in JSON text and in base64', () => 
   expect(quoting.redact(JSON.stringify({ error: 'bad line\n"quoted"' }))).toBe('{"error":"bad [redacted]"}');
 });
 
+it('replaces a secret in a URL that was encoded whole, and in hexadecimal', () => {
+  const slashed = 'top/secret ö?x';
+  const { redact: hide } = createRedactor(() => [slashed]);
+  const hex = Buffer.from(slashed).toString('hex');
+  expect(encodeURI(slashed)).not.toBe(encodeURIComponent(slashed));
+  for (const form of [encodeURI(slashed), 'top/secret%20%c3%b6?x', hex, hex.toUpperCase()])
+    expect(hide(`before ${form} after`)).toBe('before [redacted] after');
+});
+
 it('replaces a secret inside basic credentials', () => {
   for (const user of ['a', 'bo', 'eve', 'mallory']) {
     const header = Buffer.from(`${user}:token-12345678`).toString('base64');

@@ -104,7 +104,7 @@ describe('faults', () => {
   - { use: ci, tools: [ci_lst], env: { TOKN: X } }
   - { use: ./many, as: both }`),
     ).toEqual([
-      'taskferry.yaml:3:5 adapters[0].use: there is no shipped adapter "cii", did you mean "ci"? (a file or folder is written as a path: ./cii)',
+      'taskferry.yaml:3:5 adapters[0].use: there is no shipped adapter "cii", did you mean "ci"? (shipped: ci; a file of your own is written as a path: ./cii.yaml)',
       'taskferry.yaml:4:5 adapters[1].use: nowhere.yaml: the file does not exist',
       'taskferry.yaml:5:46 adapters[2].env.TOKN: ci has no variable TOKN, did you mean "TOKEN"?',
       'taskferry.yaml:5:24 adapters[2].tools[0]: ci has no tool "ci_lst", did you mean "ci_list"?',
