@@ -7,14 +7,17 @@ export type JsonObject = { [key: string]: Json };
 /** Deeper documents are refused: `JSON.stringify` of a very deep value overflows the stack. */
 export const maxJsonDepth = 64;
 
+/** Text that taskferry wrote itself: a value of the depth above inside the levels that results and replies add. */
+const ownJsonDepth = 96;
+
 const wholeNumber = /^-?\d+$/;
 
 /**
  * Parses JSON text; numbers spelt as whole numbers become `bigint`, all others stay `number`.
- * @throws SyntaxError when the text is not JSON, is nested deeper than `maxDepth` (default
- *   {@link maxJsonDepth}), or holds a number that is not finite.
+ * @throws SyntaxError when the text is not JSON, is nested deeper than {@link maxJsonDepth}, or holds a number
+ *   that is not finite.
  */
-export function parseExact(text: string, maxDepth = maxJsonDepth): Json {
+export function parseExact(text: string): Json {
   return checked(
     text,
     (_key, value, { source }) => {
@@ -23,19 +26,25 @@ export function parseExact(text: string, maxDepth = maxJsonDepth): Json {
       if (!Number.isFinite(value)) throw new SyntaxError(`the number ${source} is out of range`);
       return value;
     },
-    maxDepth,
+    maxJsonDepth,
   );
 }
 
 /**
  * Parses JSON text for a writer that uses `JSON.stringify` (the MCP SDK): whole numbers that a double can't
  * hold become raw JSON, so they are written back digit for digit.
+ * @param maxDepth default 96: the text is our own, around a value that was admitted with {@link maxJsonDepth}.
+ * @throws SyntaxError when the text is not JSON or is nested deeper.
  */
-export function parseForWire(text: string): unknown {
-  return checked(text, (_key, value, { source }) => {
-    if (typeof value !== 'number' || source === undefined || !wholeNumber.test(source)) return value;
-    return Number.isSafeInteger(value) ? value : rawJson(source);
-  });
+export function parseForWire(text: string, maxDepth = ownJsonDepth): unknown {
+  return checked(
+    text,
+    (_key, value, { source }) => {
+      if (typeof value !== 'number' || source === undefined || !wholeNumber.test(source)) return value;
+      return Number.isSafeInteger(value) ? value : rawJson(source);
+    },
+    maxDepth,
+  );
 }
 
 /** Writes JSON text; bigints are written as their digits. `undefined` members are left out. */
@@ -49,13 +58,14 @@ export function stringifyExact(value: Json | undefined, indent?: number): string
 
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown;
 
-function checked<T>(text: string, reviver: Reviver, maxDepth = maxJsonDepth): T {
+function checked<T>(text: string, reviver: Reviver, maxDepth: number): T {
   refuseDeep(text, maxDepth);
   // The third argument (`source`) is in Node 24 but not yet in TypeScript's library.
   return (JSON.parse as (text: string, reviver: Reviver) => T)(text, reviver);
 }
 
-function refuseDeep(text: string, maxDepth: number): void {
+/** @throws SyntaxError when the JSON text is nested deeper than `maxDepth`. */
+export function refuseDeep(text: string, maxDepth: number): void {
   let depth = 0;
   let inString = false;
   for (let i = 0; i < text.length; i++) {

@@ -10,7 +10,7 @@
 import type { Cancel, Clock } from '../clock.ts';
 import { StoreError } from '../errors.ts';
 import type { Log } from '../observability/log.ts';
-import type { Store } from '../stores/store.ts';
+import { RecordError, type Store } from '../stores/store.ts';
 import type { TaskRef } from '../tasks/task.ts';
 
 /** What the upstream of one adapter may be asked: concurrency and rate are inside. */
@@ -52,6 +52,8 @@ const firstBackoff = 1_000;
 const longestBackoff = 30_000;
 /** Milliseconds until the next try when a failed tick's own interval is unknown or shorter. */
 const shortestRetry = 1_000;
+/** Milliseconds for which a task is left alone whose record can't be read or written. */
+const setAsideFor = 3_600_000;
 
 export function createLane(options: LaneOptions): Lane {
   const { adapter, store, clock, budget, log, follow, leaseMs } = options;
@@ -146,7 +148,7 @@ export function createLane(options: LaneOptions): Lane {
     try {
       const leased = await store.lease(ref, now, now + leaseMs);
       if (leased && !stopped) {
-        void tick(ref).finally(() => {
+        void tick(ref, now + leaseMs).finally(() => {
           end();
           wake(clock.now() + tickEndWait);
           plan();
@@ -168,12 +170,13 @@ export function createLane(options: LaneOptions): Lane {
     }
   };
 
-  const tick = async (ref: TaskRef): Promise<void> => {
+  const tick = async (ref: TaskRef, leasedUntil: number): Promise<void> => {
     try {
       await follow(ref);
       if (backoff > 0) log.info({ adapter }, 'the store works again');
       backoff = 0;
     } catch (error) {
+      if (error instanceof RecordError) return setAside(ref, leasedUntil, error);
       if (error instanceof StoreError) pause(error);
       await retryLater(ref, error);
     }
@@ -195,8 +198,20 @@ export function createLane(options: LaneOptions): Lane {
         stored = await store.get(ref);
       }
     } catch (error) {
-      pause(error);
+      if (!(error instanceof RecordError)) pause(error);
     }
+  };
+
+  /**
+   * The fault is in this task's record, not in the store: nobody else waits for it. Only the lease can be moved
+   * without reading the record, so it is prolonged from where it ends. A restart tries again at once.
+   */
+  const setAside = async (ref: TaskRef, leasedUntil: number, reason: RecordError): Promise<void> => {
+    log.error(
+      { adapter, err: reason },
+      'a task can’t be followed, as its record is at fault; it is left alone for an hour',
+    );
+    await store.lease(ref, leasedUntil, leasedUntil + setAsideFor).catch(pause);
   };
 
   /** Leaves the store alone for a while: 1 s, then twice as long each time, at most 30 s. */

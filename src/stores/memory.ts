@@ -4,7 +4,7 @@ import { StoreError } from '../errors.ts';
 import type { Schedule, TaskRef } from '../tasks/task.ts';
 import { createDueList, type DueEntry, type DueList } from './memory/due-list.ts';
 import type { Store, StoredTask } from './store.ts';
-import { decodeTask, encodeTask, type TaskRow, wholeSchedule } from './task-row.ts';
+import { decodeTask, encodeSave, encodeTask, type TaskRow, wholeSchedule } from './task-row.ts';
 
 interface Entry {
   row: TaskRow;
@@ -76,8 +76,8 @@ export function createMemoryStore(): Store {
       const entry = find(task);
       if (entry === undefined || entry.row.version !== task.version - 1) return false;
       // What an insert fixes stays as it was.
-      const { adapter, digest, tool, start_key } = entry.row;
-      entry.row = { ...encodeTask(task), adapter, digest, tool, start_key };
+      const { adapter, digest, tool, start_key, input } = entry.row;
+      entry.row = { ...encodeSave(task), adapter, digest, tool, start_key, input };
       entry.outcome = outcome ?? entry.outcome;
       if (schedule === null || task.stage === 'ended') unschedule(entry);
       else if (schedule !== undefined) place(entry, schedule, 0);

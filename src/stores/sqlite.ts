@@ -2,13 +2,13 @@
 
 import { StoreError } from '../errors.ts';
 import { guarded } from './sqlite/failure.ts';
-import { createPrivateFile, realFile } from './sqlite/file.ts';
+import { createPrivateFile, realFile, watchFile } from './sqlite/file.ts';
 import { lockStore, type StoreLock } from './sqlite/lock.ts';
 import type { Answer, Operation, SaveSchedule, StoredRow } from './sqlite/messages.ts';
 import { createReader, type Reader, toStored } from './sqlite/reader.ts';
 import { openWriter, type Writer } from './sqlite/writer.ts';
 import type { Save, Store } from './store.ts';
-import { encodeTask, wholeSchedule } from './task-row.ts';
+import { encodeSave, encodeTask, wholeSchedule } from './task-row.ts';
 
 export interface SqliteStoreOptions {
   /** The database file, created (mode 0600) when missing; its directory must exist. */
@@ -33,12 +33,19 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   const lock = guarded(path, () => lockStore(file));
   try {
     guarded(path, () => createPrivateFile(file));
+    const refuseMoved = guarded(path, () => watchFile(file, `the store file ${file}`));
     const writer = await openWriter({ file, maxPages, migrations }, (error) =>
       log?.error({ code: error.code }, error.message),
     );
     try {
       const reader = guarded(path, () => createReader(file));
-      return createStore(file, reader, writer, lock);
+      return createStore(file, reader, writer, {
+        refuseMoved: () => {
+          refuseMoved();
+          lock.refuseMoved();
+        },
+        release: lock.release,
+      });
     } catch (error) {
       await writer.close();
       throw error;
@@ -84,7 +91,7 @@ function createStore(file: string, reader: Reader, writer: Writer, lock: StoreLo
       return (
         (await write({
           kind: 'save',
-          row: encodeTask(task),
+          row: encodeSave(task),
           outcome: outcome ?? null,
           schedule,
           durable,
@@ -126,6 +133,8 @@ function createStore(file: string, reader: Reader, writer: Writer, lock: StoreLo
     },
     counts: () => read(() => reader.counts()),
     async check() {
+      refuseClosed();
+      guarded(file, lock.refuseMoved);
       await write({ kind: 'check' });
     },
     close() {

@@ -1,9 +1,14 @@
 // The store port: durable tasks, their schedule and the adapter texts they follow.
 // Every implementation passes test/contracts/store-contract.ts.
 
+import { StoreError } from '../errors.ts';
 import type { Schedule, Task, TaskRef } from '../tasks/task.ts';
 
+/** One record can't be written or read (`store_failed`); the store itself works, and so do all other tasks. */
+export class RecordError extends StoreError {}
+
 export interface StoredTask {
+  /** Its `args` and `confirm` are parsed when first read, so reading them may throw a RecordError too. */
   task: Task;
   /** Undefined once ended. */
   schedule: Schedule | undefined;
@@ -26,7 +31,7 @@ export type InsertOutcome =
   | { kind: 'exists'; existing: StoredTask };
 
 export interface Save {
-  /** The next state; its `version` must be one more than the stored one. */
+  /** The next state; its `version` must be one more than the stored one. `args` and `confirm` stay as inserted. */
   task: Task;
   /** New schedule; null removes the task from the schedule; undefined leaves it. Ends the lease unless undefined. */
   schedule?: Schedule | null;
@@ -44,7 +49,8 @@ export interface Save {
 /**
  * Durability: whatever resolves with a promise has survived a crash of the process; `durable` and `insert`
  * survive a power failure too. A read sees every write that resolved before it.
- * All methods reject with StoreError (`store_full`, `store_closed`, `store_failed` …) and then changed nothing.
+ * All methods reject with StoreError (`store_full`, `store_closed`, `store_failed` …) and then changed nothing;
+ * with RecordError when only the one record is at fault.
  */
 export interface Store {
   /** Durable. */
@@ -83,7 +89,7 @@ export interface Store {
   setting(name: string, make: () => string): Promise<string>;
   /** Tasks per adapter and stage, for metrics. May be up to a few seconds old. */
   counts(): Promise<{ adapter: string; stage: string; count: number }[]>;
-  /** Resolves when writes work; rejects with StoreError otherwise (readiness). */
+  /** Resolves when writes work and reach the file of that name; rejects with StoreError otherwise (readiness). */
   check(): Promise<void>;
   /** Finishes what was accepted, then releases everything. Calls after it reject with `store_closed`. */
   close(): Promise<void>;

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Store } from '../../src/stores/store.ts';
+import { RecordError, type Store } from '../../src/stores/store.ts';
 import type { Task, TaskRef } from '../../src/tasks/task.ts';
 import { makeEntry, makeTask, nextVersion, fixtureTime as now } from '../helpers/task-fixture.ts';
 
@@ -22,11 +22,11 @@ function fullTask(): Task {
   return makeTask({
     args: {
       id: 9_007_199_254_740_993n,
-      list: [1n, 1.5, 3, -0, 1e300, null, true, 'x'],
+      list: [1n, 1.5, 3, -0, 1e300, null, true, 'x', '#1', '##', '#', -5n],
       deep: { a: { b: [] } },
     },
     confirm: { sure: { count: 18_446_744_073_709_551_617n } },
-    job: { run: 123_456_789_012_345_678_901_234_567_890n, ratio: 2, emoji: '😀 \u0000 ż' },
+    job: { '#key': '#7', run: 123_456_789_012_345_678_901_234_567_890n, ratio: 2, emoji: '😀 \u0000 ż' },
     startKey: 'key-1',
     create: { step: 2, sentAt: now - 5, doubt: { since: now, reason: 'timed out', looks: 2 } },
     questions: [
@@ -85,12 +85,42 @@ export function describeStore(name: string, kind: StoreKind): void {
         expect((await store.get(task))?.task.args).toEqual(deep);
       });
 
+      it('refuses what it could not give back, and stores it whole otherwise', async () => {
+        for (const levels of [65, 78, 79, 80, 81, 100, 2_000, 20_000]) {
+          let args: Task['args'] = { end: 1n };
+          for (let level = 1; level < levels; level++) args = { deep: args };
+          const entry = makeEntry({ args });
+          const outcome = await store.insert(entry).catch((error: unknown) => error);
+          if (levels >= 100) expect(outcome).toBeInstanceOf(RecordError);
+          if (outcome instanceof RecordError) {
+            expect(outcome.code).toBe('store_failed');
+            expect(outcome.message).toMatch(/can't be stored: nested deeper than \d+ levels/);
+            expect(await store.get(entry.task)).toBeUndefined();
+          } else expect((await store.get(entry.task))?.task.args).toEqual(args);
+        }
+        const task = await insert();
+        let job: Task['job'] = {};
+        for (let level = 1; level < 5_000; level++) job = { deep: job };
+        const save = store.save({ task: nextVersion(task, { job }), durable: true });
+        await expect(save).rejects.toBeInstanceOf(RecordError);
+        expect((await store.get(task))?.task).toEqual(task);
+      });
+
+      it('gives a copy of a record it read the same arguments', async () => {
+        const task = await insert({ args: { id: 7n }, confirm: { sure: true } });
+        const copy = { ...(await store.get(task))?.task };
+        expect(copy).toStrictEqual(task);
+        const value = (field: string): unknown => Object.getOwnPropertyDescriptor(copy, field)?.value;
+        expect([value('args'), value('confirm')]).toEqual([{ id: 7n }, { sure: true }]);
+      });
+
       it('is not changed by what a caller does to a record that it read', async () => {
         const task = await insert({ job: { id: 1n } });
         const read = await store.get(task);
         if (read === undefined) throw new Error('the task is gone');
         read.task.job.id = 2n;
-        expect((await store.get(task))?.task.job).toEqual({ id: 1n });
+        read.task.args.branch = 'other';
+        expect((await store.get(task))?.task).toEqual(task);
       });
 
       it('shows a foreign task exactly as an unknown one', async () => {
@@ -164,6 +194,15 @@ export function describeStore(name: string, kind: StoreKind): void {
         const next = nextVersion(task, { message: 'running', job: { id: 2n ** 80n }, progress: undefined });
         expect(await store.save({ task: next, durable: false })).toBe(true);
         expect((await store.get(task))?.task).toEqual(next);
+      });
+
+      it('keeps the arguments and confirmed answers that were inserted', async () => {
+        const task = await insert({ args: { id: 7n }, confirm: { sure: true } });
+        await store.save({
+          task: nextVersion(task, { args: {}, confirm: {}, message: 'on' }),
+          durable: true,
+        });
+        expect((await store.get(task))?.task).toEqual({ ...task, version: 2, message: 'on' });
       });
 
       it.each([0, 1, 3])('refuses version %i over a stored 1', async (version) => {

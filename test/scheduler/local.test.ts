@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreError } from '../../src/errors.ts';
 import { type LocalSchedulerOptions, startLocalScheduler } from '../../src/scheduler/local.ts';
 import { createMemoryStore } from '../../src/stores/memory.ts';
-import type { Store } from '../../src/stores/store.ts';
+import { RecordError, type Store } from '../../src/stores/store.ts';
 import type { Task, TaskRef } from '../../src/tasks/task.ts';
 import { createFakeClock, type FakeClock } from '../helpers/fake-clock.ts';
 import { makeEntry, nextVersion } from '../helpers/task-fixture.ts';
@@ -407,6 +407,40 @@ describe('failing ticks', () => {
     await world.clock.advance(60_000);
     expect(new Set(world.ticks.slice(-60).map(({ id }) => id)).size).toBe(50);
     expect(world.lines.some(({ message }) => message === 'the store works again')).toBe(true);
+  });
+});
+
+describe('a record at fault', () => {
+  it('is set aside with one line in the log, and delays no other task', async () => {
+    const inner = createMemoryStore();
+    let broken: string | undefined;
+    const store: Store = {
+      ...inner,
+      get: (ref) =>
+        ref.id === broken
+          ? Promise.reject(new RecordError('store_failed', 'the record can’t be read'))
+          : inner.get(ref),
+    };
+    const world = createWorld({ store, places: 1 });
+    broken = (await add(world, 0)).id;
+    const healthy = await add(world, 10);
+    const begin = world.clock.now();
+    await start(world);
+    await world.clock.advance(3_500_000);
+    expect(world.lines).toMatchObject([
+      { level: 'error', message: expect.stringContaining('its record is at fault') },
+    ]);
+    // The lane is never paused: the healthy task keeps its interval.
+    expect(world.ticks.every(({ id }) => id === healthy.id)).toBe(true);
+    expect(world.ticks.length).toBeGreaterThanOrEqual(Math.floor(3_500_000 / (intervalMs + 20)));
+    expect((world.ticks[0]?.at ?? 0) - begin).toBeLessThan(100);
+
+    // It is tried again after an hour, and followed when it can be read.
+    const id = broken;
+    broken = undefined;
+    await world.clock.advance(300_000);
+    expect(world.ticks.some((tick) => tick.id === id)).toBe(true);
+    expect(world.lines).toHaveLength(1);
   });
 });
 

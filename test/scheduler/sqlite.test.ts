@@ -37,8 +37,9 @@ async function prepareStore(path: string): Promise<void> {
   db.exec(`
     BEGIN;
     INSERT INTO tasks
-      ${copies} SELECT caller, ${id}, version, stage, adapter, digest, tool, start_key, expires_at, state, data, outcome
+      ${copies} SELECT n + 1, caller, ${id}, version, stage, adapter, digest, tool, start_key, expires_at, state, data, outcome
       FROM tasks, copy;
+    INSERT INTO inputs ${copies} SELECT n + 1, input FROM inputs, copy;
     INSERT INTO schedule ${copies} SELECT ${id}, caller, adapter, due_at, interval_ms, 0 FROM schedule, copy;
     COMMIT`);
   db.close();

@@ -8,7 +8,7 @@ import { openSqliteStore } from '../../src/stores/sqlite.ts';
 import { tempDir } from '../helpers/temp-dir.ts';
 
 const writerFile = new URL('./sqlite-crash-writer.ts', import.meta.url);
-const kills = 12;
+const kills = 8;
 
 /** The last version that the writer acknowledged of each task. */
 type Acknowledged = Map<string, number>;
@@ -36,13 +36,13 @@ async function writeAndKill(path: string, enough: number, acknowledged: Acknowle
   return lines;
 }
 
-it(`keeps every acknowledged write over ${kills} kills`, { timeout: 15_000 }, async () => {
+it(`keeps every acknowledged write over ${kills} kills`, { timeout: 60_000 }, async () => {
   const path = join(tempDir(), 'tasks.db');
   const acknowledged: Acknowledged = new Map();
   let writes = 0;
   for (let kill = 0; kill < kills; kill++) {
     // Different moments of a round each time.
-    writes += await writeAndKill(path, 50 + kill * 37, acknowledged);
+    writes += await writeAndKill(path, 50 + kill * 53, acknowledged);
   }
   expect(writes).toBeGreaterThan(kills * 50);
 

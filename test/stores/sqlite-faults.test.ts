@@ -1,6 +1,8 @@
 // What the SQLite store does when the disk is full, when an operation breaks, and when its thread dies.
 
+import { copyFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import type { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openWriters, type WriteConnections } from '../../src/stores/sqlite/database.ts';
@@ -8,7 +10,7 @@ import { createPrivateFile } from '../../src/stores/sqlite/file.ts';
 import type { Operation } from '../../src/stores/sqlite/messages.ts';
 import { createRounds, type RunRound } from '../../src/stores/sqlite/rounds.ts';
 import { openSqliteStore, type SqliteStoreOptions } from '../../src/stores/sqlite.ts';
-import type { Store } from '../../src/stores/store.ts';
+import { RecordError, type Store } from '../../src/stores/store.ts';
 import { encodeTask } from '../../src/stores/task-row.ts';
 import { fixtureTime, makeEntry, makeTask, nextVersion } from '../helpers/task-fixture.ts';
 import { tempDir } from '../helpers/temp-dir.ts';
@@ -61,6 +63,81 @@ describe('a full disk', () => {
     for (const { task } of small) expect((await store.get(task))?.task).toEqual(task);
     expect(await store.get(huge.task)).toBeUndefined();
   });
+});
+
+describe('files that change under a running store', () => {
+  it.each([
+    ['removed', (file: string) => rmSync(file)],
+    [
+      'replaced',
+      (file: string) => {
+        copyFileSync(file, `${file}.copy`);
+        renameSync(`${file}.copy`, file);
+      },
+    ],
+  ])('are noticed by check when one is %s', async (_what, change) => {
+    const noticed = {
+      code: 'store_failed',
+      message: expect.stringContaining('removed or replaced while taskferry runs'),
+      fix: 'Restart taskferry.',
+    };
+    for (const suffix of ['', '.lock']) {
+      const path = join(tempDir(), 'tasks.db');
+      const store = await open({ path });
+      await store.insert(makeEntry());
+      await expect(store.check()).resolves.toBeUndefined();
+      change(path + suffix);
+      await expect(store.check()).rejects.toMatchObject(noticed);
+    }
+  });
+});
+
+describe('a record that is damaged', () => {
+  it.each([
+    ['tasks', 'state', (store: Store, ref: Parameters<Store['get']>[0]) => store.get(ref)],
+    ['tasks', 'data', (store: Store, ref: Parameters<Store['get']>[0]) => store.get(ref)],
+    [
+      'inputs',
+      'input',
+      async (store: Store, ref: Parameters<Store['get']>[0]) => (await store.get(ref))?.task.args,
+    ],
+  ])('fails its own reads only, when it is in %s.%s', async (table, column, read) => {
+    const path = join(tempDir(), 'tasks.db');
+    const store = await open({ path });
+    const broken = makeEntry({ expiresAt: fixtureTime });
+    const healthy = makeEntry();
+    await store.insert(broken);
+    await store.insert(healthy);
+    const db = new DatabaseSync(path);
+    db.prepare(
+      `UPDATE ${table} SET ${column} = '{' WHERE number = (SELECT number FROM tasks WHERE id = ?)`,
+    ).run(broken.task.id);
+    db.close();
+    const failure = await read(store, broken.task).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(RecordError);
+    expect(failure).toMatchObject({
+      code: 'store_failed',
+      message: expect.stringContaining("the record of a task of run_build (builds) can't be read"),
+    });
+    expect((await store.get(healthy.task))?.task).toEqual(healthy.task);
+    await expect(store.check()).resolves.toBeUndefined();
+    expect(await store.purge(fixtureTime, 10)).toBe(1);
+  });
+});
+
+it('writes large arguments once, not again with every save', async () => {
+  const path = join(tempDir(), 'tasks.db');
+  const store = await open({ path });
+  const entry = makeEntry({ args: { text: 'x'.repeat(1_000_000) } });
+  await store.insert(entry);
+  const before = statSync(`${path}-wal`).size;
+  let { task } = entry;
+  for (let i = 0; i < 20; i++) {
+    task = nextVersion(task, { message: `step ${i}` });
+    expect(await store.save({ task, durable: false })).toBe(true);
+  }
+  expect(statSync(`${path}-wal`).size - before).toBeLessThan(500_000);
+  expect((await store.get(task))?.task).toEqual(task);
 });
 
 describe('a round of operations', () => {

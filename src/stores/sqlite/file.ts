@@ -2,6 +2,7 @@
 
 import { closeSync, openSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
+import { StoreError } from '../../errors.ts';
 
 /** The real path of `path`, whose file need not exist yet: two names of one file must share one lock. */
 export function realFile(path: string): string {
@@ -25,6 +26,25 @@ export function createPrivateFile(file: string): void {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     if (statSync(file).isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' });
   }
+}
+
+/**
+ * Remembers which file `file` names now. An open file that loses its name goes on working, for this process alone.
+ * @param what names the file in the error.
+ * @returns a function that throws StoreError `store_failed` when the path names no file or another one.
+ */
+export function watchFile(file: string, what: string): () => void {
+  const identity = (): string | undefined => {
+    const found = statSync(file, { bigint: true, throwIfNoEntry: false });
+    return found && `${found.dev}:${found.ino}`;
+  };
+  const opened = identity();
+  return () => {
+    if (identity() === opened) return;
+    throw new StoreError('store_failed', `${what} was removed or replaced while taskferry runs`, {
+      fix: 'Restart taskferry.',
+    });
+  };
 }
 
 /** True when the last process didn't close the store: a clean close leaves no write-ahead log. */

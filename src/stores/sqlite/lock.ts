@@ -2,9 +2,11 @@
 
 import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../../errors.ts';
-import { createPrivateFile } from './file.ts';
+import { createPrivateFile, watchFile } from './file.ts';
 
 export interface StoreLock {
+  /** @throws StoreError when the lock no longer keeps others out, as its file was removed or replaced. */
+  refuseMoved(): void;
   release(): void;
 }
 
@@ -16,6 +18,7 @@ export interface StoreLock {
 export function lockStore(file: string): StoreLock {
   const lockFile = `${file}.lock`;
   createPrivateFile(lockFile);
+  const refuseMoved = watchFile(lockFile, `the lock file ${lockFile}`);
   const db = new DatabaseSync(lockFile, { timeout: 0 });
   try {
     db.exec('BEGIN EXCLUSIVE');
@@ -27,5 +30,5 @@ export function lockStore(file: string): StoreLock {
       cause: error,
     });
   }
-  return { release: () => db.close() };
+  return { refuseMoved, release: () => db.close() };
 }

@@ -1,6 +1,6 @@
 // What the main thread and the writing thread say to each other: plain data that structured cloning carries.
 
-import type { TaskRow } from '../task-row.ts';
+import type { SavedRow, TaskRow } from '../task-row.ts';
 import type { Failure } from './failure.ts';
 
 export interface StoredRow extends TaskRow {
@@ -12,7 +12,7 @@ export interface StoredRow extends TaskRow {
 /** One change. `durable` says whether it must be on disk before its answer. */
 export type Operation =
   | { kind: 'insert'; row: TaskRow; dueAt: number; intervalMs: number; leaseUntil: number; text: string }
-  | { kind: 'save'; row: TaskRow; outcome: string | null; schedule: SaveSchedule; durable: boolean }
+  | { kind: 'save'; row: SavedRow; outcome: string | null; schedule: SaveSchedule; durable: boolean }
   | { kind: 'remove'; caller: string; id: string }
   | { kind: 'reschedule'; caller: string; id: string; dueAt: number; intervalMs: number; version: number }
   | { kind: 'lease'; caller: string; id: string; now: number; until: number }

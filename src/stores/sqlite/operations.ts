@@ -8,8 +8,8 @@ export type Apply = (operation: Operation) => Answer;
 /** A task with its schedule, as `StoredRow`; takes a WHERE clause. */
 export const selectStored = `
   SELECT t.caller, t.id, t.version, t.stage, t.adapter, t.digest, t.tool, t.start_key, t.expires_at,
-    t.state, t.data, t.outcome, s.due_at, s.interval_ms
-  FROM tasks t LEFT JOIN schedule s ON s.id = t.id AND s.caller = t.caller`;
+    t.state, t.data, i.input, t.outcome, s.due_at, s.interval_ms
+  FROM tasks t JOIN inputs i ON i.number = t.number LEFT JOIN schedule s ON s.id = t.id AND s.caller = t.caller`;
 
 /** Every statement that writes, by name. */
 export const sql = {
@@ -18,6 +18,7 @@ export const sql = {
   insertTask: `
     INSERT INTO tasks (caller, id, version, stage, adapter, digest, tool, start_key, expires_at, state, data)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  insertInput: 'INSERT INTO inputs (number, input) VALUES (?, ?)',
   insertSchedule: `
     INSERT INTO schedule (id, caller, adapter, due_at, interval_ms, lease_until) VALUES (?, ?, ?, ?, ?, ?)`,
   saveTask: `
@@ -81,8 +82,7 @@ export function prepareOperations(db: DatabaseSync): Apply {
           if (found !== undefined) return { ...found } as unknown as StoredRow;
         }
         run('insertText', row.digest, operation.text);
-        run(
-          'insertTask',
+        const { lastInsertRowid } = statements.insertTask.run(
           row.caller,
           row.id,
           row.version,
@@ -95,6 +95,7 @@ export function prepareOperations(db: DatabaseSync): Apply {
           row.state,
           row.data,
         );
+        run('insertInput', lastInsertRowid, row.input);
         const { dueAt, intervalMs, leaseUntil } = operation;
         run('insertSchedule', row.id, row.caller, row.adapter, dueAt, intervalMs, leaseUntil);
         return undefined;

@@ -2,6 +2,8 @@
 //
 // tasks     A rowid table: rows are kilobytes, so new ones go to the end of the file. Its key starts with the
 //           id because ids sort by time: the index grows at its right edge, whoever the caller is.
+// inputs    What a task was called with. Apart, as it never changes and may be large: SQLite writes a whole row
+//           anew when one column of it changes. Its key is the task's row number, so that it needs no index.
 // schedule  Apart from the record, as it changes with every poll, and narrow, so that a poll rewrites little.
 // tally     Tasks per adapter text and stage, kept by triggers: metrics never scan the tasks, and a text whose
 //           counts are all zero has lost its last task.
@@ -13,6 +15,7 @@ export const applicationId = 0x74666572;
 export const migrations: readonly string[] = [
   `
   CREATE TABLE tasks (
+    number INTEGER PRIMARY KEY,
     caller TEXT NOT NULL,
     id TEXT NOT NULL,
     version INTEGER NOT NULL,
@@ -25,10 +28,15 @@ export const migrations: readonly string[] = [
     state TEXT NOT NULL,
     data TEXT NOT NULL,
     outcome TEXT,
-    PRIMARY KEY (id, caller)
+    UNIQUE (id, caller)
   ) STRICT;
   CREATE UNIQUE INDEX tasks_start_key ON tasks (caller, adapter, tool, start_key) WHERE start_key IS NOT NULL;
   CREATE INDEX tasks_expires_at ON tasks (expires_at);
+
+  CREATE TABLE inputs (number INTEGER PRIMARY KEY, input TEXT NOT NULL) STRICT;
+  CREATE TRIGGER inputs_delete AFTER DELETE ON tasks BEGIN
+    DELETE FROM inputs WHERE number = old.number;
+  END;
 
   CREATE TABLE schedule (
     id TEXT NOT NULL,
