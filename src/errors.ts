@@ -3,7 +3,6 @@
 /** Codes are stable: scripts and dashboards may match on them. */
 export type ErrorCode =
   | 'config_invalid'
-  | 'usage'
   | 'port_in_use'
   | 'listen_failed'
   | 'listen_refused'
@@ -47,17 +46,6 @@ export function formatProblem(problem: Problem): string {
   const at = problem.line > 0 ? `${problem.file}:${problem.line}:${problem.column}` : problem.file;
   const path = problem.path === '' ? '' : ` ${problem.path}:`;
   return `${at}${path} ${problem.message}${problem.hint ? ` (${problem.hint})` : ''}`;
-}
-
-/** A configuration that can't be used; carries every problem found, in file order. */
-export class ConfigError extends TaskferryError {
-  override readonly name = 'ConfigError';
-  readonly problems: readonly Problem[];
-
-  constructor(problems: readonly Problem[]) {
-    super('config_invalid', problems.map(formatProblem).join('\n'));
-    this.problems = problems;
-  }
 }
 
 /** A store that can't do what was asked. `store_full` heals by itself once there is space. */

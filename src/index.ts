@@ -3,7 +3,6 @@
 export { loadRegistry, type Registry, type ServedAdapter } from './config/registry.ts';
 export { loadSettings, type Settings } from './config/settings.ts';
 export {
-  ConfigError,
   type ErrorCode,
   formatProblem,
   type Problem,

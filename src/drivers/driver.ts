@@ -76,7 +76,7 @@ export interface Upstream {
   readonly plan: ToolPlan;
   /** Runs create step `index`. */
   createStep(view: JobView, index: number, signal?: AbortSignal): Promise<CreateOutcome>;
-  /** Looks for the job that create step `index` may have made. Only if its recovery is `find`. */
+  /** Looks for the job that create step `index` may have made. Only if `recovery.find` is set. */
   find(view: JobView, index: number, signal?: AbortSignal): Promise<FindOutcome>;
   poll(view: JobView): Promise<Poll>;
   /**
@@ -96,7 +96,7 @@ export interface ToolPlan {
   adapter: string;
   digest: string;
   tool: string;
-  createSteps: readonly { name: string; recovery: Recovery }[];
+  createSteps: readonly { recovery: Recovery }[];
   timing: {
     every: number;
     max: number;
@@ -106,13 +106,13 @@ export interface ToolPlan {
     onTimeout: 'leave' | 'cancel';
   };
   canCancel: boolean;
-  onDisconnect: 'keep' | 'cancel';
 }
 
 /** What may be done about a create whose outcome is unknown. */
 export interface Recovery {
-  /** The same request may be sent again until this long after the first (undefined: for good). */
+  /** The same request may be sent again. */
   repeat: boolean;
+  /** … until this long after the first; undefined: for good. */
   repeatForMs: number | undefined;
   /** A look-up by `task.key` exists; a job must show up in it within this time after the send. */
   find: { withinMs: number } | undefined;
@@ -136,7 +136,7 @@ export type CreateOutcome =
    * itself; false when it was never reached or refused the credential, so that another try may fare better.
    */
   | { kind: 'refused'; message: string; judged: boolean }
-  /** Not created, and worth another try (429, no connection to a host that answered before). */
+  /** Not created, and worth another try (a rate limit). */
   | { kind: 'later'; reason: string; retryAfterMs: number | undefined }
   /** A job may or may not exist. */
   | { kind: 'doubtful'; reason: string; retryAfterMs: number | undefined };

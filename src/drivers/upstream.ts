@@ -33,11 +33,9 @@ function planOf(adapter: Adapter, servedAs: string, tool: Tool): ToolPlan {
     adapter: servedAs,
     digest: adapter.digest,
     tool: tool.key,
-    createSteps:
-      tool.kind === 'job' ? tool.create.map((step) => ({ name: step.name, recovery: recoveryOf(step) })) : [],
+    createSteps: tool.kind === 'job' ? tool.create.map((step) => ({ recovery: recoveryOf(step) })) : [],
     timing: tool.timing,
     canCancel: tool.cancel.length > 0,
-    onDisconnect: tool.onDisconnect,
   };
 }
 

@@ -3,7 +3,7 @@
 
 import { parseForWire } from '../exact-json.ts';
 import type { StoredTask } from '../stores/store.ts';
-import type { Task } from '../tasks/task.ts';
+import type { OpenQuestion, Task } from '../tasks/task.ts';
 
 export interface Viewer {
   /** The request that asks declares elicitation: without it a question can't be answered, so none is shown. */
@@ -64,9 +64,14 @@ function statusOf(task: Task, viewer: Viewer): Status {
 function messageOf(task: Task, status: Status): string | undefined {
   const question = task.questions[0];
   if (status === 'working' && question !== undefined) {
-    return `Needs an answer this client cannot give: ${question.message}`;
+    return unanswerable(question);
   }
   return task.message;
+}
+
+/** What a client reads instead of a question that it can't answer. */
+export function unanswerable(question: OpenQuestion): string {
+  return `Needs an answer this client cannot give: ${question.message}`;
 }
 
 function inputRequests(task: Task): { [key: string]: unknown } {

@@ -1,9 +1,15 @@
 // tasks/get, tasks/update and tasks/cancel: over the store alone, never causing an upstream call by themselves.
 
-import { ProtocolError, ProtocolErrorCode, type ServerContext } from '@modelcontextprotocol/server';
+import {
+  type ClientCapabilities,
+  ProtocolError,
+  ProtocolErrorCode,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
 import type { Clock } from '../clock.ts';
 import type { StoredTask } from '../stores/store.ts';
 import type { TaskService } from '../tasks/service.ts';
+import type { GivenAnswer } from '../tasks/task.ts';
 import { readAnswer } from './answers.ts';
 import { capabilitiesOf, declaresElicitation, declaresTasks, localCaller, tasksRequired } from './request.ts';
 import { type Snapshot, snapshot } from './snapshot.ts';
@@ -36,7 +42,7 @@ export async function updateTask(deps: TasksDeps, id: string, context: ServerCon
     ...Object.fromEntries(droppedInputResponseKeys.map((key) => [key, undefined])),
     ...inputResponses,
   };
-  const answers: Parameters<TaskService['answer']>[1][number][] = [];
+  const answers: GivenAnswer[] = [];
   for (const { key, schema } of task.questions) {
     if (!Object.hasOwn(responses, key)) continue;
     const answer = readAnswer(schema, responses[key]);
@@ -58,7 +64,7 @@ export async function cancelTask(deps: TasksDeps, id: string, context: ServerCon
 }
 
 /** Before any look-up, so that the answer tells nothing about which ids exist. */
-function requireTasks(context: ServerContext): ReturnType<typeof capabilitiesOf> {
+function requireTasks(context: ServerContext): ClientCapabilities {
   const capabilities = capabilitiesOf(context);
   if (!declaresTasks(capabilities)) throw tasksRequired();
   return capabilities;

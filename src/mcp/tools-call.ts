@@ -19,7 +19,7 @@ import {
   localCaller,
   tasksRequired,
 } from './request.ts';
-import { createTaskResult } from './snapshot.ts';
+import { createTaskResult, unanswerable } from './snapshot.ts';
 
 export interface CallDeps {
   catalog: Catalog;
@@ -167,8 +167,7 @@ async function waitWithProgress(
 /** Not an error: the job goes on, and a client without tasks must not lose what it is called. */
 function goesOn(deps: CallDeps, served: ServedTool, { task }: StoredTask): string {
   const [question] = task.questions;
-  const state =
-    question === undefined ? task.message : `Needs an answer this client cannot give: ${question.message}`;
+  const state = question === undefined ? task.message : unanswerable(question);
   return [
     `${served.name} is still running and goes on without this call${reference(task, deps.redact)}.`,
     ...(state === undefined ? [] : [`Last status: ${state.replace(/[.\s]+$/, '')}.`]),

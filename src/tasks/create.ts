@@ -100,7 +100,7 @@ async function attemptCreate(
   if (recovery === undefined) throw new Error(`create step ${index} of ${task.tool} does not exist`);
   const inDoubt = task.create.doubt !== undefined || recovering;
   const reason = task.create.doubt?.reason ?? 'taskferry stopped while the request was under way';
-  const sentAt = task.create.sentAt ?? task.createdAt;
+  const sentAt = task.create.sentAt;
   const mayRepeat =
     recovery.repeat && (recovery.repeatForMs === undefined || now - sentAt < recovery.repeatForMs);
   if (inDoubt && !mayRepeat) {
@@ -142,7 +142,7 @@ async function refusedRepeat(
   const reason = `a repeated request was refused: ${message}`;
   const find = upstream.plan.createSteps[task.create.step]?.recovery.find;
   if (find === undefined) return observed({ kind: 'create_unknown', reason });
-  const sinceSent = now - (task.create.sentAt ?? task.createdAt);
+  const sinceSent = now - task.create.sentAt;
   const looked = await lookUp(upstream, task, { withinMs: find.withinMs, reason, sinceSent, signal });
   return looked === 'none' ? { kind: 'refused', message } : observed(looked);
 }

@@ -5,6 +5,7 @@ import type { AnswerOutcome, Poll, Upstream } from '../drivers/driver.ts';
 import { apply, type TaskDeps } from './apply.ts';
 import { advanceCreate } from './create.ts';
 import { resultTryLimit, verdictOf } from './moves/end.ts';
+import { pendingWork } from './moves/move.ts';
 import type { Observation } from './observation.ts';
 import type { PendingAnswer, Task, TaskRef } from './task.ts';
 import { planWithoutAdapter, viewOf } from './view.ts';
@@ -53,7 +54,7 @@ async function followJob(deps: TaskDeps, upstream: Upstream, task: Task): Promis
   const poll = await within(deps.clock, task.deadline - deps.clock.now(), upstream.poll(viewOf(task)));
   if (poll === undefined) return [{ kind: 'deadline' }];
   const seen = [poll.observation, ...(await resultOf(upstream, task, poll))];
-  if (!hasWork(task) || verdictOf(poll.observation) !== undefined || isOutOfReach(poll)) return seen;
+  if (!pendingWork(task) || verdictOf(poll.observation) !== undefined || isOutOfReach(poll)) return seen;
   const after = await apply(deps, task, upstream.plan, seen, { lease: 'hold' });
   if (after === undefined || after.task.stage !== 'following') return [];
   return send(deps, upstream, after.task, poll);
@@ -79,10 +80,6 @@ async function send(deps: TaskDeps, upstream: Upstream, task: Task, poll: Poll):
 function hasChanged({ stem, fingerprint }: PendingAnswer, { observation }: Poll): boolean {
   if (observation.kind !== 'status') return false;
   return observation.questions.some((now) => now.stem === stem && now.fingerprint !== fingerprint);
-}
-
-function hasWork(task: Task): boolean {
-  return task.cancel?.state === 'requested' || task.answers.length > 0;
 }
 
 /** Nothing can be sent where nothing can be read; the trouble is stored and the sending tried again later. */

@@ -2,7 +2,7 @@
 
 import type { AnswerOutcome, CancelOutcome, JobResult, PollObservation } from '../drivers/driver.ts';
 import type { JsonObject } from '../exact-json.ts';
-import type { PendingAnswer } from './task.ts';
+import type { GivenAnswer } from './task.ts';
 
 export type Observation =
   /** A create step is done; `job` holds its captures. */
@@ -23,7 +23,7 @@ export type Observation =
   | { kind: 'result_later'; reason: string; retryAfterMs: number | undefined }
   | { kind: 'cancel_requested' }
   | { kind: 'cancel_outcome'; outcome: CancelOutcome }
-  | { kind: 'answers'; answers: readonly Omit<PendingAnswer, 'stem' | 'fingerprint'>[] }
+  | { kind: 'answers'; answers: readonly GivenAnswer[] }
   | { kind: 'answer_outcome'; key: string; outcome: AnswerOutcome }
   /** The adapter's text or driver can't be loaded, so the job can't be followed for now. */
   | { kind: 'adapter_missing'; reason: string }

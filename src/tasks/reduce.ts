@@ -7,10 +7,10 @@
 // - a poll error is never an outcome, only silence beyond the deadline or the upstream's own word is;
 // - a question key is never used twice.
 
-import { composeMessage, duration, reference } from './message.ts';
+import { composeMessage } from './message.ts';
 import { cancelOutcome, cancelRequested } from './moves/cancel.ts';
 import { createAgain, created, createOpen } from './moves/create.ts';
-import { end, resultLater, resultReady } from './moves/end.ts';
+import { deadline, end, resultLater, resultReady } from './moves/end.ts';
 import { type Context, type Move, unchanged } from './moves/move.ts';
 import { polled } from './moves/poll.ts';
 import { answerOutcome, answersAccepted } from './moves/questions.ts';
@@ -33,7 +33,7 @@ export function reduce(task: Task, observations: readonly Observation[], context
     move = step(move.task, observation, context);
     durable ||= move.durable;
   }
-  return settled(task, { ...move, durable }, context.now);
+  return completed(task, { ...move, durable }, context.now);
 }
 
 function step(task: Task, observation: Observation, context: Context): Move {
@@ -66,11 +66,7 @@ function step(task: Task, observation: Observation, context: Context): Move {
     case 'answer_outcome':
       return answerOutcome(task, observation.key, observation.outcome, context);
     case 'deadline':
-      return end(task, {
-        kind: 'error',
-        ending: 'timed_out',
-        message: `timed out after ${duration(context.plan.timing.timeout)}; the job may still run${reference(task, context.redact)}`,
-      });
+      return deadline(task, context);
     case 'result':
       return resultReady(task, observation.result, context);
     case 'result_later':
@@ -84,7 +80,7 @@ function step(task: Task, observation: Observation, context: Context): Move {
  * Finishes a transition: composes the message, counts the version once, moves `updatedAt` when a client can see
  * the change, and never lets a look slip behind the deadline.
  */
-function settled(before: Task, transition: Move, now: number): Transition {
+function completed(before: Task, transition: Move, now: number): Transition {
   const { schedule } = transition;
   const bounded = schedule && {
     ...schedule,

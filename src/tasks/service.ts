@@ -4,8 +4,9 @@ import type { StoredTask } from '../stores/store.ts';
 import { apply, type TaskDeps } from './apply.ts';
 import type { Listener } from './changes.ts';
 import { follow } from './follow.ts';
+import type { Observation } from './observation.ts';
 import { type Started, type StartRequest, start } from './start.ts';
-import type { PendingAnswer, TaskRef } from './task.ts';
+import type { GivenAnswer, TaskRef } from './task.ts';
 import { planWithoutAdapter } from './view.ts';
 
 export interface TaskService {
@@ -17,7 +18,7 @@ export interface TaskService {
    * Stores answers to open questions; keys that are not open are ignored. Durable when it resolves.
    * @returns false when there is no such task.
    */
-  answer(ref: TaskRef, answers: readonly Omit<PendingAnswer, 'stem' | 'fingerprint'>[]): Promise<boolean>;
+  answer(ref: TaskRef, answers: readonly GivenAnswer[]): Promise<boolean>;
   /** Stores the wish to cancel, durable when it resolves; the upstream is told next. @returns false when unknown. */
   cancel(ref: TaskRef): Promise<boolean>;
   /** Resolves when the task has ended or asks a question, `ms` have passed, or `signal` aborts. */
@@ -63,11 +64,7 @@ export function createTaskService(deps: TaskDeps): TaskService {
   };
 }
 
-async function applyOwn(
-  deps: TaskDeps,
-  ref: TaskRef,
-  observation: Parameters<typeof apply>[3][number],
-): Promise<boolean> {
+async function applyOwn(deps: TaskDeps, ref: TaskRef, observation: Observation): Promise<boolean> {
   const stored = await deps.store.get(ref);
   if (stored === undefined) return false;
   if (stored.task.stage === 'ended') return true;

@@ -3,12 +3,16 @@
 //   creating ──linked──▶ following ──verdict──▶ finishing ──result stored──▶ ended
 //      │                    │  ▲                    │
 //      │ refused: removed   │  └ poll, answer,      └ result fetch tried again
-//      │ doubt without end  │    cancel sent
-//      └──────▶ ended ◀─────┘ lost, gone, unreadable, timed out
+//      │ doubt without end, │    cancel sent
+//      │ late refusal,      │
+//      │ deadline           │ cancelled, errored, lost, unreadable, timed out
+//      └──────▶ ended ◀─────┘
 //
 // creating   inserted before the upstream hears anything. Left by the last create step's captures (linked),
-//            by a clear refusal (the record is removed), or by a doubt that can't be resolved (ended, errored).
-// following  polled until a state rule gives a verdict. `phase` is working or input_required.
+//            by a clear refusal (the record is removed if its caller still waits, else it ends, errored), by a
+//            doubt that can't be resolved, or by the deadline.
+// following  polled until a state rule gives a verdict. `phase` is working or input_required. Succeeded and failed
+//            lead to finishing, cancelled and errored straight to the end.
 // finishing  the verdict is fixed and stored: whatever the upstream says later changes nothing. The result is
 //            being fetched; clients still see `working`.
 // ended      terminal. `outcome` holds the rendered result; nothing but the purge touches the record again.
@@ -80,8 +84,11 @@ export interface Task extends TaskRef {
 export interface CreateProgress {
   /** The create step to run next; its captures are not stored yet. */
   step: number;
-  /** When the request of that step may first have been sent, by wall clock. */
-  sentAt: number | undefined;
+  /**
+   * When the request of that step may have been sent, at the earliest, by wall clock. Set anew when a look-up has
+   * proved that it made nothing.
+   */
+  sentAt: number;
   /** Set while it is unknown whether the job exists. */
   doubt: { since: number; reason: string; looks: number } | undefined;
 }
@@ -107,11 +114,15 @@ export interface AskedStem {
   quiet: boolean;
 }
 
-export interface PendingAnswer {
+/** An answer as the caller gave it, by the key of its question. */
+export interface GivenAnswer {
   key: string;
-  stem: string;
   action: 'accept' | 'decline' | 'cancel';
   content: JsonObject;
+}
+
+export interface PendingAnswer extends GivenAnswer {
+  stem: string;
   fingerprint: string;
 }
 

@@ -31,6 +31,5 @@ export function planWithoutAdapter(task: Task): ToolPlan {
       onTimeout: 'leave',
     },
     canCancel: true,
-    onDisconnect: 'keep',
   };
 }

@@ -12,7 +12,7 @@ export function samplePlan(changes: Partial<ToolPlan> = {}): ToolPlan {
     adapter: 'sample',
     digest: 'd1',
     tool: 'run',
-    createSteps: [{ name: 'create', recovery: { repeat: false, repeatForMs: undefined, find: undefined } }],
+    createSteps: [{ recovery: { repeat: false, repeatForMs: undefined, find: undefined } }],
     timing: {
       every: 5_000,
       max: 60_000,
@@ -22,7 +22,6 @@ export function samplePlan(changes: Partial<ToolPlan> = {}): ToolPlan {
       onTimeout: 'leave',
     },
     canCancel: true,
-    onDisconnect: 'keep',
     ...changes,
   };
 }

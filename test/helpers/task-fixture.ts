@@ -25,7 +25,7 @@ export function makeTask(differs: Partial<Task> = {}): Task {
     message: 'started',
     progress: 'started',
     job: { id: 42n },
-    create: { step: 1, sentAt: undefined, doubt: undefined },
+    create: { step: 1, sentAt: createdAt, doubt: undefined },
     statusStage: 0,
     verdict: undefined,
     questions: [],

@@ -39,7 +39,7 @@ describe('create', () => {
   });
 
   it('stays in creating, with the captures kept, while create steps are left', () => {
-    const step = { name: 's', recovery: { repeat: false, repeatForMs: undefined, find: undefined } };
+    const step = { recovery: { repeat: false, repeatForMs: undefined, find: undefined } };
     const plan = samplePlan({ createSteps: [step, step] });
     const { task } = reduce(
       sampleTask(),
@@ -225,6 +225,17 @@ describe('the end', () => {
     ]);
     expect(later).toMatchObject({ stage: 'finishing', verdict: 'failed' });
     expect(play(later, [{ kind: 'result', result }])).toMatchObject({ stage: 'ended', phase: 'failed' });
+  });
+
+  it('keeps the verdict of a finishing task at its deadline', () => {
+    const finishing = reduce(
+      followingTask(),
+      [status({ phase: 'succeeded' }), { kind: 'result_later', reason: 'HTTP 503', retryAfterMs: undefined }],
+      sampleContext(startTime),
+    ).task;
+    const { task, outcome } = reduce(finishing, [{ kind: 'deadline' }], sampleContext(finishing.deadline));
+    expect(task).toMatchObject({ stage: 'ended', phase: 'succeeded', ending: 'succeeded' });
+    expect(outcome).toMatchObject({ result: { isError: false, text: expect.stringContaining('HTTP 503') } });
   });
 
   it('never changes a task that has ended', () => {

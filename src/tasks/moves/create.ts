@@ -21,9 +21,7 @@ export function created(task: Task, captures: JsonObject, context: Context): Mov
   const dueNow = !linked || next.cancel?.state === 'requested';
   return {
     task: next,
-    schedule: dueNow
-      ? soon(context, 0)
-      : { dueAt: context.now + context.plan.timing.every, intervalMs: context.plan.timing.every },
+    schedule: soon(context, dueNow ? 0 : context.plan.timing.every),
     durable: true,
   };
 }

@@ -1,6 +1,7 @@
 // Moves to the end: a verdict, a result, a failure of the call itself.
 
-import type { JobResult, PollObservation } from '../../drivers/driver.ts';
+import type { JobResult, PollObservation, Verdict } from '../../drivers/driver.ts';
+import { duration, reference } from '../message.ts';
 import type { Observation } from '../observation.ts';
 import type { Outcome } from '../outcome.ts';
 import type { Task } from '../task.ts';
@@ -8,8 +9,8 @@ import { type Context, calm, change, later, type Move, trouble, unchanged } from
 
 export const resultTryLimit = 5;
 
-/** Fixes the verdict of a job that has ended but whose result is still to be fetched. */
-export function verdictOf(observation: PollObservation): Task['verdict'] {
+/** The verdict in what a poll saw; undefined while the job goes on. */
+export function verdictOf(observation: PollObservation): Verdict | undefined {
   if (observation.kind !== 'status') return undefined;
   const { phase } = observation;
   return phase === 'working' || phase === 'input_required' ? undefined : phase;
@@ -49,4 +50,18 @@ export function end(task: Task, outcome: Outcome): Move {
 function phaseOf(outcome: Outcome): Task['phase'] {
   if (outcome.kind === 'result') return outcome.ending;
   return outcome.kind === 'cancelled' ? 'cancelled' : 'errored';
+}
+
+/** Time is over. A job whose verdict is known keeps it, without the result that could not be fetched. */
+export function deadline(task: Task, context: Context): Move {
+  if (task.stage !== 'finishing') {
+    return end(task, {
+      kind: 'error',
+      ending: 'timed_out',
+      message: `timed out after ${duration(context.plan.timing.timeout)}; the job may still run${reference(task, context.redact)}`,
+    });
+  }
+  const isError = task.verdict !== 'succeeded';
+  const text = `The job ${isError ? 'failed' : 'succeeded'}.\nIts result could not be read: ${task.trouble.reason ?? 'out of time'}`;
+  return resultReady(task, { isError, text, structured: undefined, links: [] }, context);
 }

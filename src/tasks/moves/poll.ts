@@ -138,11 +138,7 @@ function status(
   const moved = recovered || next.phase !== task.phase || next.progress !== task.progress;
   if (pendingWork(next)) return { task: next, schedule: soon(context, 0), durable };
   const schedule = moved
-    ? {
-        dueAt:
-          context.now + Math.max(wait(context.plan.timing.every, context), observation.retryAfterMs ?? 0),
-        intervalMs: context.plan.timing.every,
-      }
+    ? soon(context, Math.max(wait(context.plan.timing.every, context), observation.retryAfterMs ?? 0))
     : later(context, observation.retryAfterMs);
   return { task: next, schedule, durable };
 }

@@ -1,7 +1,7 @@
 // Moves of a task whose job asks questions, and of the answers to them. A question key is never used twice.
 
 import type { AnswerOutcome, PollObservation, Question } from '../../drivers/driver.ts';
-import type { AskedStem, OpenQuestion, PendingAnswer, Task } from '../task.ts';
+import type { AskedStem, GivenAnswer, OpenQuestion, PendingAnswer, Task } from '../task.ts';
 import {
   type Context,
   change,
@@ -15,7 +15,7 @@ import {
 } from './move.ts';
 
 /** How long a delivered answer may take to show in the upstream's status. */
-const answerSettleMs = 60_000;
+const answerGraceMs = 60_000;
 const refusalLimit = 3;
 
 export function asked(
@@ -68,7 +68,7 @@ const neverAsked: AskedStem = {
 function isQuiet(task: Task, question: Question, state: AskedStem, now: number): boolean {
   if (task.answers.some((answer) => answer.stem === question.stem)) return true;
   if (state.fingerprint !== question.fingerprint) return false;
-  return state.quiet || (state.deliveredAt !== undefined && now - state.deliveredAt < answerSettleMs);
+  return state.quiet || (state.deliveredAt !== undefined && now - state.deliveredAt < answerGraceMs);
 }
 
 function withRefusal(question: Question, state: AskedStem, fresh: boolean): string {
@@ -76,11 +76,7 @@ function withRefusal(question: Question, state: AskedStem, fresh: boolean): stri
   return `The last answer was refused: ${state.refusal}. ${question.message}`;
 }
 
-export function answersAccepted(
-  task: Task,
-  answers: readonly Omit<PendingAnswer, 'stem' | 'fingerprint'>[],
-  context: Context,
-): Move {
+export function answersAccepted(task: Task, answers: readonly GivenAnswer[], context: Context): Move {
   const accepted: PendingAnswer[] = [];
   for (const answer of answers) {
     const open = task.questions.find((question) => question.key === answer.key);
