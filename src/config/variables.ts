@@ -25,6 +25,8 @@ export interface Variables {
   values(): VariableValues;
   /** Reads every NAME_FILE again, whatever its time stamp. True when a value changed. */
   refresh(): boolean;
+  /** The secrets that can be read now, for redaction: one that is missing must not expose the others. */
+  readableSecrets(): string[];
   /** What is missing now; empty when all can be read. */
   faults(): { name: string; message: string; fix: string }[];
 }
@@ -70,6 +72,7 @@ export function adapterVariables(
       for (const name of adapter.secrets) read(name, 'secret', true);
       return [...files].some(([name, { text: value }]) => before.get(name) !== value);
     },
+    readableSecrets: () => adapter.secrets.flatMap((name) => read(name, 'secret').text ?? []),
     faults() {
       const readings = [
         ...adapter.env.map(({ name, default: fallback }) => ({ reading: read(name, 'env'), fallback })),

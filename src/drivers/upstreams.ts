@@ -7,13 +7,14 @@ import type { Adapter, Limits, Tool } from '../config/adapter.ts';
 import { loadAdapter } from '../config/load.ts';
 import { createRedactor } from '../config/redact.ts';
 import type { ServedAdapter } from '../config/registry.ts';
-import { adapterVariables, type Variables, type VariableValues } from '../config/variables.ts';
+import { adapterVariables, type Variables } from '../config/variables.ts';
 import { formatProblem, TaskferryError } from '../errors.ts';
 import type { JsonObject } from '../exact-json.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { type Budget, createBudget } from './budget.ts';
-import type { Connection, Driver, StepReply, Upstream } from './driver.ts';
+import type { Connection, Driver, Upstream } from './driver.ts';
+import { measured, reachReport, stepServices } from './reports.ts';
 import type { StepContext } from './steps.ts';
 import { createUpstream } from './upstream.ts';
 
@@ -61,7 +62,7 @@ export function createUpstreams(options: UpstreamsOptions): Upstreams {
   const budgets = new Map<string, { budget: Budget; limits: Limits }>();
   const loaded = new Map<string, Promise<Loaded | { missing: string }>>();
   const current = new Map<string, Loaded>();
-  const redactor = createRedactor(() => served.flatMap(({ variables }) => secretsOf(variables)));
+  const redactor = createRedactor(() => served.flatMap(({ variables }) => variables.readableSecrets()));
 
   const budgetOf = (name: string, limits: Limits): { budget: Budget; limits: Limits } => {
     const known = budgets.get(name);
@@ -176,111 +177,4 @@ const defaultLimits: Limits = { concurrency: 8, rate: undefined };
 
 function keyOf(name: string, digest: string): string {
   return `${digest} ${name}`;
-}
-
-/** Redaction, variables and reports for the steps of one adapter. */
-function stepServices(
-  name: string,
-  variables: Variables,
-  log: Log,
-  metrics: Metrics,
-): Omit<StepContext, 'connection'> {
-  const redactor = createRedactor(() => secretsOf(variables));
-  /** What was logged already: an adapter that misses a word misses it at every poll. */
-  const reported = new Set<string>();
-  const once = (key: string, report: () => void): void => {
-    if (reported.has(key) || reported.size >= reportLimit) return;
-    reported.add(key);
-    report();
-  };
-  return {
-    redact: (text) => redactor.redact(text),
-    env: () => valuesOf(variables).env,
-    fault(what, error) {
-      metrics.expressionFailed(name);
-      once(`fault ${what}`, () =>
-        log.warn(
-          { adapter: name, at: what, error: error.message },
-          'an expression could not be evaluated on a reply',
-        ),
-      );
-    },
-    unknownStatus(word) {
-      metrics.unknownStatus(name);
-      once(`status ${word}`, () =>
-        log.warn({ adapter: name, status: word }, 'a status that no state rule knows is read as working'),
-      );
-    },
-    pollRejected(status, reason) {
-      once(`rejected ${status}`, () =>
-        log.warn({ adapter: name, reason }, 'the upstream refuses to tell the status of a job'),
-      );
-    },
-  };
-}
-
-const reportLimit = 1_000;
-
-function secretsOf(variables: Variables): string[] {
-  return Object.values(valuesOf(variables).secrets);
-}
-
-/** Empty while a variable is missing: the connection reports that, with its name, at each call. */
-function valuesOf(variables: Variables): VariableValues {
-  try {
-    return variables.values();
-  } catch (error) {
-    if (error instanceof TaskferryError) return { env: {}, secrets: {} };
-    throw error;
-  }
-}
-
-/** At most one line of a kind per minute and adapter: an upstream that flaps must not fill the log. */
-const reportEveryMs = 60_000;
-
-/** Tells the log when an upstream goes out of reach or refuses the credential, and when it is back. */
-function reachReport(adapter: string, clock: Clock, log: Log): (reply: StepReply) => void {
-  let down: { since: number; told: boolean } | undefined;
-  let lastDown = Number.NEGATIVE_INFINITY;
-  let lastRefused = Number.NEGATIVE_INFINITY;
-  return (reply) => {
-    const now = clock.monotonic();
-    if (reply.kind === 'failed') {
-      if (reply.code === 'aborted' || reply.code === 'invalid_request' || down !== undefined) return;
-      down = { since: now, told: now - lastDown >= reportEveryMs };
-      if (!down.told) return;
-      lastDown = now;
-      log.warn({ adapter, reason: reply.reason }, 'the upstream is out of reach');
-      return;
-    }
-    if (down?.told) {
-      const seconds = Math.round((now - down.since) / 1_000);
-      log.info({ adapter, seconds }, 'the upstream is back');
-    }
-    down = undefined;
-    const status = reply.response.status;
-    const refused = (status === 401n || status === 403n) && reply.limited !== true;
-    if (!refused || now - lastRefused < reportEveryMs) return;
-    lastRefused = now;
-    log.warn({ adapter, status: Number(status) }, 'the upstream refuses the credential');
-  };
-}
-
-function measured(
-  connection: Connection,
-  adapter: string,
-  clock: Clock,
-  metrics: Metrics,
-  report: (reply: StepReply) => void,
-): Connection {
-  return {
-    async perform(step, scope, options) {
-      const started = clock.monotonic();
-      const reply = await connection.perform(step, scope, options);
-      metrics.upstreamCall(adapter, reply.kind, (clock.monotonic() - started) / 1_000);
-      report(reply);
-      return reply;
-    },
-    close: () => connection.close(),
-  };
 }

@@ -22,9 +22,13 @@ export function isLegacy(context: RequestContext): boolean {
 
 /** Capabilities count for the request that carries them and for no other. */
 export function capabilitiesOf(context: RequestContext): ClientCapabilities {
-  // The SDK's type of the envelope has no index signature for its own key constants.
-  const envelope = context.mcpReq.envelope as { [key: string]: unknown } | undefined;
-  return (envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? {}) as ClientCapabilities;
+  return capabilitiesIn(context.mcpReq.envelope);
+}
+
+/** @param meta the `_meta` of a request, or the SDK's envelope of it, whose type has no index signature. */
+export function capabilitiesIn(meta: object | undefined): ClientCapabilities {
+  const declared = (meta as { [key: string]: unknown } | undefined)?.[CLIENT_CAPABILITIES_META_KEY];
+  return (declared ?? {}) as ClientCapabilities;
 }
 
 /** Only the nested form declares the extension; older forms (`capabilities.tasks`, `params.task`) don't. */

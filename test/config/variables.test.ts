@@ -33,6 +33,12 @@ function file(name: string, content: string): string {
   return path;
 }
 
+it('the secrets that can be read are known for redaction, also while another is missing', () => {
+  const two = { ...adapter, secrets: ['TOKEN', 'OTHER'] };
+  const variables = adapterVariables(two, { environment: { TOKEN: 'secret-1' } });
+  expect(variables.readableSecrets()).toEqual(['secret-1']);
+});
+
 describe('values', () => {
   it('come from the environment, else from the default', () => {
     const variables = adapterVariables(adapter, { environment: { CI_URL: 'http://ci', TOKEN: 'secret-1' } });
