@@ -2,11 +2,12 @@
 
 import { hostHeaderValidation, originValidation } from '@modelcontextprotocol/express';
 import { toNodeHandler } from '@modelcontextprotocol/node';
-import type { McpHttpHandler } from '@modelcontextprotocol/server';
+import { type McpHttpHandler, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { sizeOf } from './bounds.ts';
+import { rpcError } from './request.ts';
 
 export interface HttpDeps {
   fetch: McpHttpHandler['fetch'];
@@ -49,7 +50,7 @@ export function createHttpApp(deps: HttpDeps): Express {
     }
     // Only a connection that was busy when the server began to stop gets here.
     response.status(503).set({ connection: 'close', 'retry-after': '1' });
-    response.json({ jsonrpc: '2.0', id: null, error: { code: -32603, message: 'The server is stopping' } });
+    response.json(rpcError(ProtocolErrorCode.InternalError, 'The server is stopping'));
   });
   app.use(hostHeaderValidation(deps.hosts), originValidation(deps.origins));
   app.get('/metrics', async (_request, response) => {
@@ -83,11 +84,8 @@ function refuseDeep(request: Request, response: Response, next: NextFunction): v
     next();
     return;
   }
-  response.status(400).json({
-    jsonrpc: '2.0',
-    id: null,
-    error: { code: -32600, message: `Invalid request: nested deeper than ${maxBodyDepth} levels` },
-  });
+  const text = `Invalid request: nested deeper than ${maxBodyDepth} levels`;
+  response.status(400).json(rpcError(ProtocolErrorCode.InvalidRequest, text));
 }
 
 /** A body that can't be read is answered as JSON-RPC, as the client expects JSON. */
@@ -99,5 +97,5 @@ function onBodyError(error: unknown, _request: Request, response: Response, next
   }
   const text =
     type === 'entity.too.large' ? 'Request body too large' : `Parse error: ${message ?? 'unreadable body'}`;
-  response.status(status).json({ jsonrpc: '2.0', id: null, error: { code: -32700, message: text } });
+  response.status(status).json(rpcError(ProtocolErrorCode.ParseError, text));
 }

@@ -51,3 +51,8 @@ export function tasksRequired(): MissingRequiredClientCapabilityError {
 export function elicitationRequired(): MissingRequiredClientCapabilityError {
   return new MissingRequiredClientCapabilityError({ requiredCapabilities: { elicitation: {} } });
 }
+
+/** The body of a JSON-RPC error that is answered outside of the SDK. @param id of the request; null: it can't be told. */
+export function rpcError(code: number, message: string, id: string | number | null = null): object {
+  return { jsonrpc: '2.0', id, error: { code, message } };
+}

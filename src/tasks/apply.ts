@@ -34,7 +34,7 @@ export interface Upstreams {
 
 export interface ApplyOptions {
   /**
-   * `release`: the caller is done with the task and its lease ends. `hold`: the caller keeps its lease, or has
+   * `release`: whoever applies is done with the task and its lease ends. `hold`: it keeps its lease, or has
    * none; a nearer look is only brought forward.
    */
   lease: 'release' | 'hold';
