@@ -38,6 +38,8 @@ export interface ApplyOptions {
    * none; a nearer look is only brought forward.
    */
   lease: 'release' | 'hold';
+  /** The task as it was read last, to save reading it again: every write checks that it has not changed. */
+  known?: StoredTask;
 }
 
 /** What the log says of a task: its key, which the upstream sees too, never its id, which may give access. */
@@ -57,11 +59,14 @@ export async function apply(
   ref: TaskRef,
   plan: ToolPlan,
   observations: readonly Observation[],
-  { lease }: ApplyOptions,
+  { lease, known }: ApplyOptions,
 ): Promise<StoredTask | undefined> {
+  let first = known;
   for (let tries = 0; tries < conflictLimit; tries++) {
-    const stored = await deps.store.get(ref);
+    const stored = first ?? (await deps.store.get(ref));
     if (stored === undefined) return undefined;
+    const unread = first !== undefined;
+    first = undefined;
     const before = stored.task;
     const now = deps.clock.now();
     const { task, schedule, durable, visible, outcome } = reduce(before, observations, {
@@ -72,7 +77,11 @@ export async function apply(
       redact: (text) => deps.upstreams.redact(text),
     });
     if (task === before) {
-      if (before.stage === 'ended' || lease === 'hold' || schedule === null) return stored;
+      if (before.stage === 'ended' || lease === 'hold' || schedule === null) {
+        // Nothing is written, so nothing would show that somebody else changed it meanwhile.
+        if (unread) continue;
+        return stored;
+      }
       if (!(await deps.store.reschedule(ref, schedule, before.version))) continue;
       deps.wake(before.adapter, schedule.dueAt);
       return { ...stored, schedule };

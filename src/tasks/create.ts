@@ -59,8 +59,9 @@ export async function advanceCreate(
     const goesOn =
       observation.kind === 'create_again' ||
       (observation.kind === 'created' && current.create.step + 1 < upstream.plan.createSteps.length);
+    const known = { task: current, schedule: undefined, outcome: undefined };
     const stored = await untilStored(deps, current, () =>
-      apply(deps, current, upstream.plan, [observation], { lease: goesOn ? 'hold' : lease }),
+      apply(deps, current, upstream.plan, [observation], { lease: goesOn ? 'hold' : lease, known }),
     );
     if (!goesOn || stored?.task.stage !== 'creating') {
       return { stored, retryAfterMs: 'retryAfterMs' in observation ? observation.retryAfterMs : undefined };

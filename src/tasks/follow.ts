@@ -32,7 +32,7 @@ export async function follow(deps: TaskDeps, ref: TaskRef): Promise<void> {
   }
   const { upstream } = found;
   const done = (observations: Observation[]): Promise<unknown> =>
-    apply(deps, ref, upstream.plan, observations, { lease: 'release' });
+    apply(deps, ref, upstream.plan, observations, { lease: 'release', known: stored });
 
   if (task.stage === 'finishing') return void (await done(await finish(upstream, task, overdue)));
   if (overdue) return void (await done(await expire(deps, upstream, task)));
