@@ -1,6 +1,6 @@
 // The driver port. A driver speaks one kind of upstream (HTTP, BullMQ); tasks see it as an `Upstream`.
 
-import type { Phase } from '../config/adapter.ts';
+import type { Phase, Timing } from '../config/adapter.ts';
 import type { DriverFormat } from '../config/driver-format.ts';
 import type { Scope } from '../config/expression.ts';
 import type { Json, JsonObject } from '../exact-json.ts';
@@ -97,14 +97,7 @@ export interface ToolPlan {
   digest: string;
   tool: string;
   createSteps: readonly { recovery: Recovery }[];
-  timing: {
-    every: number;
-    max: number;
-    timeout: number;
-    keep: number;
-    settle: number;
-    onTimeout: 'leave' | 'cancel';
-  };
+  timing: Timing;
   canCancel: boolean;
 }
 
