@@ -2,6 +2,7 @@
 
 import type { NewTask } from '../../src/stores/store.ts';
 import { newTaskId, newTaskKey } from '../../src/tasks/ids.ts';
+import { calm } from '../../src/tasks/moves/move.ts';
 import type { Task } from '../../src/tasks/task.ts';
 
 /** When fixtures are created, unless the test says otherwise. */
@@ -32,14 +33,7 @@ export function makeTask(differs: Partial<Task> = {}): Task {
     asked: {},
     answers: [],
     cancel: undefined,
-    trouble: {
-      kind: undefined,
-      since: undefined,
-      reason: undefined,
-      missing: 0,
-      unreadable: 0,
-      resultTries: 0,
-    },
+    trouble: calm,
     ending: undefined,
     createdAt,
     linkedAt: createdAt,
