@@ -2,7 +2,7 @@
 // Exit codes: 0 done, 1 it could not be done (the reason is on stderr), 2 the command line is wrong.
 
 import { parseArgs } from 'node:util';
-import type { SettingsFlags } from './config/settings.ts';
+import type { SettingsFlags } from './config/settings-overrides.ts';
 import { formatProblem, type Problem, TaskferryError } from './errors.ts';
 import type { RunningServer } from './server.ts';
 import { version } from './version.ts';

@@ -74,6 +74,16 @@ tools:
     timing: { every: 1m }
 `;
 
+/** A server in front of an upstream of its own, by one adapter. */
+async function readyWithUpstream(adapter = slowAdapter) {
+  const upstream = await startJobUpstream();
+  onTestFinished(() => upstream.close());
+  const cwd = tempDir();
+  writeFileSync(join(cwd, 'a.yaml'), adapter);
+  const server = await ready(['--adapter', './a.yaml'], { cwd, env: { UPSTREAM: upstream.url } });
+  return { upstream, ...server };
+}
+
 /** The HTTP status of one tasks/get; undefined when nobody answers any more. */
 function rawStatus(url: string, agent: Agent, taskId: string): Promise<number | undefined> {
   const { headers, body } = modernRequest('tasks/get', { taskId });
@@ -221,14 +231,7 @@ describe('taskferry serve', () => {
   });
 
   it('finishes what is under way on SIGTERM, leaves the upstream job alone and exits with 0', async () => {
-    const upstream = await startJobUpstream();
-    onTestFinished(() => upstream.close());
-    const cwd = tempDir();
-    writeFileSync(join(cwd, 'a.yaml'), slowAdapter);
-    const { child, exit, url, out } = await ready(['--adapter', './a.yaml'], {
-      cwd,
-      env: { UPSTREAM: upstream.url },
-    });
+    const { upstream, child, exit, url, out } = await readyWithUpstream();
     let answerCreate = (): void => {};
     upstream.intercept = (request, response) => {
       if (request.method !== 'POST') return false;
@@ -252,14 +255,7 @@ describe('taskferry serve', () => {
   });
 
   it('tells a client that waits for a job that it goes on, on SIGTERM', async () => {
-    const upstream = await startJobUpstream();
-    onTestFinished(() => upstream.close());
-    const cwd = tempDir();
-    writeFileSync(join(cwd, 'a.yaml'), slowAdapter);
-    const { child, exit, url } = await ready(['--adapter', './a.yaml'], {
-      cwd,
-      env: { UPSTREAM: upstream.url },
-    });
+    const { upstream, child, exit, url } = await readyWithUpstream();
     const call = mcpRequest(url, 'tools/call', { name: 'run', arguments: {} }, { capabilities: {} });
     await eventually(
       () => upstream.jobs.length,
@@ -273,14 +269,9 @@ describe('taskferry serve', () => {
   });
 
   it('stops within seconds on SIGTERM though a poll still waits for its upstream', async () => {
-    const upstream = await startJobUpstream();
-    onTestFinished(() => upstream.close());
-    const cwd = tempDir();
-    writeFileSync(join(cwd, 'a.yaml'), slowAdapter.replace('every: 1m', 'every: 100ms'));
-    const { child, exit, url } = await ready(['--adapter', './a.yaml'], {
-      cwd,
-      env: { UPSTREAM: upstream.url },
-    });
+    const { upstream, child, exit, url } = await readyWithUpstream(
+      slowAdapter.replace('every: 1m', 'every: 100ms'),
+    );
     upstream.intercept = (request) => request.method === 'GET';
     await mcpRequest(url, 'tools/call', { name: 'run', arguments: {} });
     await eventually(
@@ -294,14 +285,7 @@ describe('taskferry serve', () => {
   });
 
   it('refuses what a busy connection still sends after SIGTERM', async () => {
-    const upstream = await startJobUpstream();
-    onTestFinished(() => upstream.close());
-    const cwd = tempDir();
-    writeFileSync(join(cwd, 'a.yaml'), slowAdapter);
-    const { child, exit, url } = await ready(['--adapter', './a.yaml'], {
-      cwd,
-      env: { UPSTREAM: upstream.url },
-    });
+    const { child, exit, url } = await readyWithUpstream();
     const { body } = await mcpRequest(url, 'tools/call', { name: 'run', arguments: {} });
     const id = body.result.taskId;
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });

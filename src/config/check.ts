@@ -6,7 +6,7 @@ import type { DriverFormat } from './driver-format.ts';
 import { type LoadedText, loadAdapter, unreadable } from './load.ts';
 import { adapterFilesIn } from './registry.ts';
 import { isObject } from './schema-names.ts';
-import { checkSettingsText } from './settings.ts';
+import { checkSettingsText } from './settings-file.ts';
 import { parseYaml } from './yaml.ts';
 
 export interface CheckReport {

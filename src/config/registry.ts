@@ -4,11 +4,11 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Problem } from '../errors.ts';
 import type { Adapter, Tool } from './adapter.ts';
+import type { AdapterEntry } from './adapter-entry.ts';
 import { reservedTools } from './compile-tool.ts';
 import { suggestion } from './did-you-mean.ts';
 import type { DriverFormat } from './driver-format.ts';
 import { loadAdapterFile, unreadable } from './load.ts';
-import type { AdapterEntry } from './settings.ts';
 import { adapterVariables, type Variables, variableProblems } from './variables.ts';
 
 export interface ServedAdapter {

@@ -25,6 +25,10 @@ const adapterEntry = strict({
     .optional(),
 });
 
+/** Least severe last. */
+export const logLevels = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const;
+export type LogLevel = (typeof logLevels)[number];
+
 export const settingsSchema = strict({
   version: z.literal(1).describe('Version of the settings: 1.'),
   listen: strict({
@@ -81,10 +85,7 @@ export const settingsSchema = strict({
     .describe('Signing of questions that are put before a task exists.')
     .optional(),
   log: strict({
-    level: z
-      .enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'])
-      .describe('Least severe kind that is logged. Default info.')
-      .optional(),
+    level: z.enum(logLevels).describe('Least severe kind that is logged. Default info.').optional(),
   }).optional(),
 });
 

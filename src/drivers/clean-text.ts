@@ -1,7 +1,7 @@
 // Upstream text is data: control, bidirectional and invisible characters are stripped, lengths are capped.
 
-/** Longest statusMessage, in code points. */
-export const messageLimit = 500;
+import { capText } from '../cap-text.ts';
+
 /** Longest excerpt of an upstream's error body that a caller is shown, in code points. */
 export const excerptLimit = 1_000;
 
@@ -23,11 +23,5 @@ export function cleanText(text: string): string {
  * @param redact is given the clean text before it is cut: a secret must be found whole, and cleaning may join one.
  */
 export function cleanLine(text: string, limit: number, redact: (text: string) => string): string {
-  return capPoints(redact(cleanText(text).replace(/\s+/g, ' ').trim()), limit);
-}
-
-function capPoints(text: string, limit: number): string {
-  if (text.length <= limit) return text;
-  const points = [...text];
-  return points.length <= limit ? text : `${points.slice(0, limit - 1).join('')}…`;
+  return capText(redact(cleanText(text).replace(/\s+/g, ' ').trim()), limit);
 }

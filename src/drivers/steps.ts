@@ -1,9 +1,10 @@
 // Running one step of an adapter: when, request, expect, capture. What the outcome means is the caller's.
 
+import { messageLimit } from '../cap-text.ts';
 import type { Capture, Step } from '../config/adapter.ts';
 import { EvaluationFault, type Expression, type Scope } from '../config/expression.ts';
 import { type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
-import { cleanLine, excerptLimit, messageLimit } from './clean-text.ts';
+import { cleanLine, excerptLimit } from './clean-text.ts';
 import type { Connection, JobView, PerformOptions, Response, StepReply } from './driver.ts';
 
 /** What every step of one tool runs with. */

@@ -1,19 +1,18 @@
 // What the client reads as statusMessage: the upstream's own words first, then what taskferry has to add.
 
+import { capText, messageLimit } from '../cap-text.ts';
 import type { Task } from './task.ts';
 
-/** Longest statusMessage, in code points. */
-const messageLimit = 500;
 /** Longest part of it that comes from the upstream while taskferry has something to add. */
 const partLimit = 300;
 
 /** The message of a task as it is now. */
 export function composeMessage(task: Task): string | undefined {
-  if (task.stage === 'ended') return task.progress && cut(task.progress, messageLimit);
+  if (task.stage === 'ended') return task.progress && capText(task.progress, messageLimit);
   const parts: string[] = [];
   if (task.create.doubt !== undefined) {
     parts.push(
-      `It is not known yet whether the job was created: ${cut(task.create.doubt.reason, partLimit)}`,
+      `It is not known yet whether the job was created: ${capText(task.create.doubt.reason, partLimit)}`,
     );
   }
   if (task.stage === 'finishing') {
@@ -21,10 +20,10 @@ export function composeMessage(task: Task): string | undefined {
   } else if (task.progress !== undefined) parts.push(task.progress);
   const { kind, since, reason } = task.trouble;
   if (kind === 'unknown_status') parts.push(`Unknown status ${reason}, read as working`);
-  else if (kind === 'credential' || kind === 'adapter_missing') parts.push(cut(reason ?? '', partLimit));
+  else if (kind === 'credential' || kind === 'adapter_missing') parts.push(capText(reason ?? '', partLimit));
   else if (kind !== undefined && since !== undefined) {
     parts.push(
-      `${troubleWords[kind]} since ${new Date(since).toISOString()}: ${cut(reason ?? '', partLimit)}`,
+      `${troubleWords[kind]} since ${new Date(since).toISOString()}: ${capText(reason ?? '', partLimit)}`,
     );
   }
   if (task.answers.length > 0) parts.push('Passing the answer on');
@@ -35,7 +34,7 @@ export function composeMessage(task: Task): string | undefined {
   // The upstream's own words give way to what taskferry has to say.
   const own = parts.slice(1).join('. ');
   const room = own === '' ? messageLimit : Math.max(messageLimit - points(own) - 2, 0);
-  return cut([cut(parts[0] ?? '', room), ...parts.slice(1)].join('. '), messageLimit);
+  return capText([capText(parts[0] ?? '', room), ...parts.slice(1)].join('. '), messageLimit);
 }
 
 const troubleWords = {
@@ -44,13 +43,6 @@ const troubleWords = {
   unreadable: 'The upstream tells no status',
   rejected: 'The upstream refuses to tell the status',
 } as const;
-
-/** At most `limit` code points. */
-function cut(text: string, limit: number): string {
-  if (text.length <= limit) return text;
-  const all = [...text];
-  return all.length <= limit ? text : `${all.slice(0, Math.max(limit - 1, 0)).join('')}…`;
-}
 
 function points(text: string): number {
   return [...text].length;
@@ -74,7 +66,7 @@ export function reference(task: Task, redact: (text: string) => string = (text) 
   const known = Object.entries(task.job).filter(([, value]) => typeof value !== 'object' || value === null);
   if (known.length === 0) return '';
   const text = redact(known.map(([name, value]) => `${name}: ${String(value)}`).join(', '));
-  return ` (${cut(text, partLimit)})`;
+  return ` (${capText(text, partLimit)})`;
 }
 
 export function duration(ms: number): string {

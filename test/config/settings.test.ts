@@ -4,7 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { loadSettings, type SettingsFlags } from '../../src/config/settings.ts';
+import { loadSettings } from '../../src/config/settings.ts';
+import type { SettingsFlags } from '../../src/config/settings-overrides.ts';
 import { formatProblem } from '../../src/errors.ts';
 
 let folder: string;

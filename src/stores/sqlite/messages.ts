@@ -1,5 +1,6 @@
 // What the main thread and the writing thread say to each other: plain data that structured cloning carries.
 
+import type { SQLOutputValue } from 'node:sqlite';
 import type { SavedRow, TaskRow } from '../task-row.ts';
 import type { Failure } from './failure.ts';
 
@@ -7,6 +8,11 @@ export interface StoredRow extends TaskRow {
   outcome: string | null;
   due_at: number | null;
   interval_ms: number | null;
+}
+
+/** A row of `selectStored`, whose columns are these; node:sqlite gives it no type. */
+export function asStoredRow(row: Record<string, SQLOutputValue>): StoredRow {
+  return row as unknown as StoredRow;
 }
 
 /** One change. `durable` says whether it must be on disk before its answer. */

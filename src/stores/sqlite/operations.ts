@@ -1,7 +1,7 @@
 // Carries out one operation on one connection, inside a transaction that its caller holds.
 
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
-import type { Answer, Operation, StoredRow } from './messages.ts';
+import { type Answer, asStoredRow, type Operation } from './messages.ts';
 
 export type Apply = (operation: Operation) => Answer;
 
@@ -78,8 +78,7 @@ export function prepareOperations(db: DatabaseSync): Apply {
         const { row } = operation;
         if (row.start_key !== null) {
           const found = statements.findStartKey.get(row.caller, row.adapter, row.tool, row.start_key);
-          // The columns are those that selectStored lists.
-          if (found !== undefined) return { ...found } as unknown as StoredRow;
+          if (found !== undefined) return asStoredRow({ ...found });
         }
         run('insertText', row.digest, operation.text);
         const { lastInsertRowid } = statements.insertTask.run(

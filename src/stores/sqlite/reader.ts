@@ -4,7 +4,7 @@ import type { TaskRef } from '../../tasks/task.ts';
 import type { StoredTask } from '../store.ts';
 import { decodeTask } from '../task-row.ts';
 import { openReader } from './database.ts';
-import type { StoredRow } from './messages.ts';
+import { asStoredRow, type StoredRow } from './messages.ts';
 import { selectStored } from './operations.ts';
 
 export interface Reader {
@@ -63,8 +63,7 @@ export function createReader(file: string): Reader {
   return {
     get({ caller, id }) {
       const row = get.get(id, caller);
-      // The columns are those that selectStored lists.
-      return row === undefined ? undefined : toStored(row as unknown as StoredRow);
+      return row === undefined ? undefined : toStored(asStoredRow(row));
     },
     dueBefore: (adapter, time, limit) =>
       dueBefore.all(adapter, time, limit).map((row) => ({ caller: String(row.caller), id: String(row.id) })),
