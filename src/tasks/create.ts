@@ -24,7 +24,9 @@ const looksNeeded = 2;
 const storeRetryMs = 30_000;
 const storeRetryEveryMs = 250;
 
-export interface AdvanceOptions extends ApplyOptions {
+export interface AdvanceOptions {
+  /** As for `apply`; `until_linked`: the commit that links the job gives the lease back, any other keeps it. */
+  lease: ApplyOptions['lease'] | 'until_linked';
   /** The process that sent the current step's request is gone, so nobody knows what became of it. */
   recovering: boolean;
   /** Ends waiting for the upstream; what was sent by then is in doubt. */
@@ -60,8 +62,10 @@ export async function advanceCreate(
       observation.kind === 'create_again' ||
       (observation.kind === 'created' && current.create.step + 1 < upstream.plan.createSteps.length);
     const known = { task: current, schedule: undefined, outcome: undefined };
+    const links = observation.kind === 'created' && !goesOn;
+    const held = goesOn || lease === 'hold' || (lease === 'until_linked' && !links);
     const stored = await untilStored(deps, current, () =>
-      apply(deps, current, upstream.plan, [observation], { lease: goesOn ? 'hold' : lease, known }),
+      apply(deps, current, upstream.plan, [observation], { lease: held ? 'hold' : 'release', known }),
     );
     if (!goesOn || stored?.task.stage !== 'creating') {
       return { stored, retryAfterMs: 'retryAfterMs' in observation ? observation.retryAfterMs : undefined };

@@ -60,11 +60,13 @@ export async function start(deps: TaskDeps, request: StartRequest): Promise<Star
     deps.log.warn({ ...about(task), reason: created.refused }, 'the upstream refused to create a job');
     return { kind: 'refused', message: created.refused };
   }
-  const settles = plan.timing.settle > 0 && created.stored?.task.stage === 'following';
+  const linked = created.stored?.task.stage === 'following';
+  const settles = plan.timing.settle > 0 && linked;
   const { stored, retryAfterMs } =
     settles && created.stored ? await settle(deps, request.upstream, created.stored) : created;
+  // Without a settle the commit that linked the job has handed it over already.
   const handed =
-    stored && stored.task.stage !== 'ended'
+    stored && stored.task.stage !== 'ended' && (settles || !linked)
       ? await orElse(deps, stored, () => release(deps, request.upstream, stored, retryAfterMs))
       : stored;
   if (handed === undefined) throw new Error(`task ${task.key} vanished while it was being created`);
@@ -87,7 +89,8 @@ async function create(
   const until = deps.clock.monotonic() + createLimitMs;
   const limit = new AbortController();
   const cancelLimit = deps.clock.after(createLimitMs, () => limit.abort());
-  const options = { recovering: false, lease: 'hold', signal: limit.signal } as const;
+  const lease = upstream.plan.timing.settle > 0 ? 'hold' : 'until_linked';
+  const options = { recovering: false, lease, signal: limit.signal } as const;
   try {
     let current = task;
     for (let wait = resendMs; ; wait *= resendGrowth) {
