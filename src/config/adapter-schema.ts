@@ -21,6 +21,14 @@ const identifier = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/, 'must be a name of letters, digits and _, starting with a letter');
 
+/** A capture that may have no value ends with a question mark. */
+const captureName = z
+  .string()
+  .regex(
+    /^[A-Za-z_][A-Za-z0-9_]{0,63}\??$/,
+    'must be a name of letters, digits and _, starting with a letter; with ? at its end the value may be missing',
+  );
+
 /** Names of tools, without a prefix. */
 const toolKey = z
   .string()
@@ -61,10 +69,19 @@ function buildSchema(driver: DriverShape) {
       'CEL, true when the reply is as hoped. Default: any 2xx. Reads response and what the request may read, but no secrets.',
     ).optional(),
     capture: z
-      .record(identifier, z.string())
-      .describe('Values to remember from the reply, as job.<name>; bare CEL. At most 4 KiB.')
+      .record(captureName, z.string())
+      .describe(
+        'Values to remember from the reply, as job.<name>; bare CEL. At most 4 KiB. Written name?, the value may be missing.',
+      )
       .optional(),
+    retry: cel(
+      'CEL, true when the reply says nothing for now and the request is to be made again.',
+    ).optional(),
+    reason: cel(
+      'CEL that gives what an unwanted reply says, for people. Default: the reason of the adapter, else the start of the body.',
+    ).optional(),
   };
+  const missing = cel('CEL, true when the reply says that there is no such job, as a 404 does.').optional();
   const named = {
     step: z.string().min(1).max(64).describe('Name for logs and messages. Default: its position.').optional(),
     when: cel('CEL; the step is left out when it is false. Default: always.').optional(),
@@ -75,6 +92,7 @@ function buildSchema(driver: DriverShape) {
   const find = strict({
     ...stepFields,
     ...common,
+    missing,
     within: duration(
       'How long after the request a job may take to show up in the look-up. Default 10s.',
     ).optional(),
@@ -83,6 +101,9 @@ function buildSchema(driver: DriverShape) {
     ...named,
     ...stepFields,
     ...common,
+    refused: cel(
+      'CEL, true when the reply is a certain no, whatever its status: nothing was created.',
+    ).optional(),
     idempotency: z
       .union([
         z.literal(true),
@@ -102,7 +123,10 @@ function buildSchema(driver: DriverShape) {
     find: find
       .describe('Looks the job up by task.key when it is unknown whether the request created one.')
       .optional(),
-    repeatable: z.boolean().describe('Repeating the request does no harm. Default false.').optional(),
+    repeatable: z
+      .boolean()
+      .describe('Repeating the request does no harm. Default: true for GET and HEAD.')
+      .optional(),
   });
 
   const rule = z
@@ -136,6 +160,7 @@ function buildSchema(driver: DriverShape) {
       .optional(),
     ...stepFields,
     ...common,
+    missing,
     state: z
       .union([stateMap, stateList])
       .describe(
@@ -268,6 +293,9 @@ function buildSchema(driver: DriverShape) {
       .array(variableName)
       .describe('Secrets, read like env, as secrets.<NAME>; only in what is sent upstream, never in a path.')
       .optional(),
+    reason: cel(
+      'CEL over response that gives what an unwanted reply says, for people; for every step without its own.',
+    ).optional(),
     upstream: strict({ driver: z.literal(driver.name).describe('Kind of upstream.'), ...upstreamFields }),
     limits: strict({
       concurrency: z

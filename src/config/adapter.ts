@@ -104,13 +104,29 @@ export interface Step {
   request: unknown;
   /** Undefined: the driver's default (HTTP: any 2xx). */
   expect: Expression | undefined;
+  /** What replies mean whatever their status; looked at before `expect`. */
+  meanings: ReplyMeanings;
+  /** What an unwanted reply says, for people. Undefined: the start of its body. */
+  reason: Expression | undefined;
   /** In file order; later ones may read earlier ones as `job.<name>`. */
   capture: readonly Capture[];
+}
+
+/** Conditions on a reply, tried in this order. Undefined: what HTTP says of the status. */
+export interface ReplyMeanings {
+  /** Says nothing for now: try again later, as after a 503. */
+  retry: Expression | undefined;
+  /** A certain no: nothing was created. */
+  refused: Expression | undefined;
+  /** The upstream doesn't know the job, as a 404 says. */
+  missing: Expression | undefined;
 }
 
 export interface Capture {
   name: string;
   value: Expression;
+  /** It may have no value; written `name?` in the file. */
+  optional: boolean;
 }
 
 export interface CreateStep extends Step {

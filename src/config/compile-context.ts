@@ -26,6 +26,8 @@ interface Report {
 export interface FileContext {
   source: YamlSource;
   format: DriverFormat;
+  /** What an unwanted reply says, for steps that don't say it themselves. */
+  reason: Expression | undefined;
   env: Shape;
   secrets: Shape;
   /** Every name that any expression of the file reads. */
@@ -46,6 +48,7 @@ export function fileContext(
   return {
     source,
     format,
+    reason: undefined,
     ...variables,
     reads: new Set(),
     problem: (path, message, report) => found.problems.push(source.problem(path, message, report)),

@@ -1,9 +1,10 @@
 // Compiles steps: request, when, expect and captures, each with the names that may be read there.
 
-import type { Capture, CreateStep, Step } from './adapter.ts';
+import type { Capture, CreateStep, ReplyMeanings, Step } from './adapter.ts';
 import type { RawCreateStep, RawFind, RawStep } from './adapter-schema.ts';
 import { driverCompiler, type FileContext, type PlaceCompiler, placeCompiler } from './compile-context.ts';
 import type { Path, StepRole } from './driver-format.ts';
+import type { Expression } from './expression.ts';
 import type { Names } from './expression-names.ts';
 import { type Captured, namesWith, response, withCaptures } from './tool-names.ts';
 import { parseDuration } from './units.ts';
@@ -34,7 +35,9 @@ export interface CompiledStep {
   after: PlaceCompiler;
 }
 
-type RawCommon = { expect?: string | undefined; capture?: { [name: string]: string } | undefined };
+type RawCommon = { [field in 'expect' | 'reason' | keyof ReplyMeanings]?: string | undefined } & {
+  capture?: { [name: string]: string } | undefined;
+};
 
 /** Fields of a step that are not the driver's. */
 const commonFields = new Set([
@@ -42,6 +45,10 @@ const commonFields = new Set([
   'stage',
   'when',
   'expect',
+  'retry',
+  'refused',
+  'missing',
+  'reason',
   'capture',
   'idempotency',
   'find',
@@ -72,10 +79,22 @@ export function compileStep(
   const request = context.format.compileStep(fields, driverCompiler(context, path, sender), place.role);
 
   const reader = placeCompiler(context, { names: namesWith(base, place.captured, reply), present });
-  const expect =
-    raw.expect === undefined
+  const condition = (field: 'expect' | keyof ReplyMeanings): Expression | undefined => {
+    const source = raw[field];
+    return source === undefined
       ? undefined
-      : reader.expression([...path, 'expect'], raw.expect, { want: 'bool' }).expression;
+      : reader.expression([...path, field], source, { want: 'bool' }).expression;
+  };
+  const expect = condition('expect');
+  if (place.role === 'call' && raw.retry !== undefined)
+    context.problem([...path, 'retry'], 'a call is made once: nothing is tried again', { key: true });
+  const meanings = {
+    retry: condition('retry'),
+    refused: condition('refused'),
+    missing: condition('missing'),
+  };
+  const reason =
+    raw.reason === undefined ? context.reason : reader.expression([...path, 'reason'], raw.reason).expression;
 
   const name = raw.step ?? raw.stage ?? labelOf(path);
   const own = compileCaptures(raw.capture ?? {}, path, name, place, present);
@@ -96,7 +115,7 @@ export function compileStep(
     [whenCompiler, sender, reader, own.compiler].flatMap((compiler) => [...compiler.reads]),
   );
   return {
-    step: { name, when: when?.expression, request, expect, capture: own.capture },
+    step: { name, when: when?.expression, request, expect, meanings, reason, capture: own.capture },
     captured,
     reads,
     after,
@@ -112,15 +131,26 @@ function compileCaptures(
 ): { capture: Capture[]; captured: Captured; compiler: { reads: ReadonlySet<string> } } {
   let captured = place.captured;
   const reads = new Set<string>();
-  const capture = Object.entries(raw).map(([name, source]): Capture => {
+  const capture = Object.entries(raw).map(([key, source]): Capture => {
+    const { name, optional } = captureOf(key);
+    if (optional && Object.hasOwn(raw, name))
+      place.context.problem([...path, 'capture', key], `"${name}" is captured twice`, { key: true });
     const names = namesWith(place.base, captured, { response });
     const compiler = placeCompiler(place.context, { names, present, maxBytes: maxCaptureBytes });
-    const { expression } = compiler.expression([...path, 'capture', name], source, { resolveUrl: true });
+    const { expression } = compiler.expression([...path, 'capture', key], source, { resolveUrl: true });
     for (const read of compiler.reads) reads.add(read);
-    captured = withCaptures(captured, [{ name, type: storedType(expression.type) }], { certain: true, by });
-    return { name, value: expression };
+    captured = withCaptures(captured, [{ name, type: storedType(expression.type) }], {
+      certain: !optional,
+      by,
+    });
+    return { name, value: expression, optional };
   });
   return { capture, captured, compiler: { reads } };
+}
+
+/** `name?` captures `name`, which may then have no value. */
+export function captureOf(key: string): { name: string; optional: boolean } {
+  return key.endsWith('?') ? { name: key.slice(0, -1), optional: true } : { name: key, optional: false };
 }
 
 /** A capture goes through the store as JSON, where a double and a whole number look alike. */
@@ -164,16 +194,17 @@ export function compileCreate(
   place: StepPlace,
 ): { steps: CreateStep[]; captured: Captured } {
   let captured = place.captured;
+  const { context } = place;
   const steps = itemsOf(raw, path).map(({ item, at }): CreateStep => {
     const compiled = compileStep(item, at, { ...place, captured });
     const find = item.find && compileFind(item.find, item, at, { ...place, captured, role: 'find' });
     captured = compiled.captured;
-    checkKey(item, at, compiled.reads, place.context);
+    checkKey(item, at, compiled.reads, context);
     return {
       ...compiled.step,
-      idempotency: compileIdempotency(item, at, place.context),
+      idempotency: compileIdempotency(item, at, context),
       find,
-      repeatable: item.repeatable ?? false,
+      repeatable: item.repeatable ?? context.format.isSafe(compiled.step.request),
     };
   });
   return { steps, captured };
@@ -187,8 +218,9 @@ function compileFind(raw: RawFind, create: RawCreateStep, path: Path, place: Ste
       key: true,
       hint: "the newest job may be somebody else's",
     });
-  for (const name of Object.keys(create.capture ?? {}))
-    if (!Object.hasOwn(raw.capture ?? {}, name))
+  const found = new Set(step.capture.map(({ name }) => name));
+  for (const { name, optional } of Object.keys(create.capture ?? {}).map(captureOf))
+    if (!optional && !found.has(name))
       place.context.problem(at, `must capture "${name}" too, as the step does`, { key: true });
   const withinMs = raw.within === undefined ? 10_000 : (parseDuration(raw.within) ?? 0);
   if (withinMs > 600_000) place.context.problem([...at, 'within'], 'must be at most 10m');

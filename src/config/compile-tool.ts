@@ -7,7 +7,7 @@ import type { FileContext } from './compile-context.ts';
 import { compileAsk, compileConfirm } from './compile-questions.ts';
 import { compileResult } from './compile-result.ts';
 import { compileState, phasesOf } from './compile-state.ts';
-import { compileCreate, compileStep, compileSteps, itemsOf, storedType } from './compile-step.ts';
+import { captureOf, compileCreate, compileStep, compileSteps, itemsOf, storedType } from './compile-step.ts';
 import { compileTiming, compileWithoutTasks } from './compile-timing.ts';
 import type { Path } from './driver-format.ts';
 import type { Names, Shape } from './expression-names.ts';
@@ -166,7 +166,7 @@ function knownAt(stages: readonly CompiledStage[], phase: Phase, created: Captur
 function laterCaptures(raw: RawTool): Captured {
   let captured: Captured = new Map();
   const add = (capture: { [name: string]: string } | undefined, by: string): void => {
-    const names = Object.keys(capture ?? {}).map((name) => ({ name, type: storedType('dyn') }));
+    const names = Object.keys(capture ?? {}).map((key) => ({ ...captureOf(key), type: storedType('dyn') }));
     captured = withCaptures(captured, names, { certain: false, by });
   };
   for (const { item, at } of itemsOf<RawStage>(raw.status, ['status']))

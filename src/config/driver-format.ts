@@ -20,6 +20,8 @@ export interface DriverFormat<Upstream = unknown, Step = unknown> {
   step: z.ZodRawShape;
   compileUpstream(raw: { [field: string]: unknown }, compiler: Compiler): Upstream;
   compileStep(raw: { [field: string]: unknown }, compiler: Compiler, role: StepRole): Step;
+  /** The request only reads, so that making it again does no harm. */
+  isSafe(step: Step): boolean;
 }
 
 /** Handed to a driver's format: compiles holes with the names that may be read at that place. */

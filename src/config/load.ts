@@ -15,7 +15,7 @@ import type { DriverFormat, Path } from './driver-format.ts';
 import type { Shape } from './expression-names.ts';
 import { isObject } from './schema-names.ts';
 import { plainProblem, type ShapeProblem, shapeProblems } from './shape-problems.ts';
-import { variables } from './tool-names.ts';
+import { response, variables } from './tool-names.ts';
 import { parseYaml, type YamlSource } from './yaml.ts';
 
 export interface LoadOptions {
@@ -94,6 +94,7 @@ function compile(text: string, source: YamlSource, options: LoadOptions, found: 
   };
   const context = fileContext(source, format, shapes, dirname(resolve(options.file)), found);
   checkVariables(adapter, env, context);
+  context.reason = compileReason(adapter.reason, context);
   const upstream = adapter.upstream && compileUpstream(adapter.upstream, format, context);
   const limits = compileLimits(adapter.limits, context);
   if (isObject(raw.tools ?? null) && Object.keys(raw.tools ?? {}).length === 0)
@@ -113,6 +114,12 @@ function compile(text: string, source: YamlSource, options: LoadOptions, found: 
     limits,
     tools,
   };
+}
+
+function compileReason(raw: string | undefined, context: FileContext): FileContext['reason'] {
+  if (raw === undefined) return undefined;
+  const compiler = placeCompiler(context, { names: { response, env: context.env } });
+  return compiler.expression(['reason'], raw).expression;
 }
 
 function compileUpstream(

@@ -15,10 +15,11 @@ export function badPoll(
       ? { kind: 'rejected', reason }
       : { kind: 'unreachable', reason };
   }
-  const { reply, reason } = run;
+  const { reply, reason, meaning } = run;
   const status = statusOf(reply);
   const retry = reply.retryAfterMs === undefined ? {} : { retryAfterMs: reply.retryAfterMs };
-  if (isPassing(reply)) return { kind: 'unreachable', reason, ...retry };
+  if (isPassing(run)) return { kind: 'unreachable', reason, ...retry };
+  if (meaning === 'missing') return { kind: 'missing', reason };
   if (status === 401 || status === 403)
     return { kind: 'credential', reason: `The upstream refuses the credential (${reason})`, ...retry };
   // A page where JSON should be comes from something in between, not from the upstream itself.

@@ -41,8 +41,10 @@ export async function runCreateStep(
     case 'unexpected': {
       const status = statusOf(run.reply);
       const retryAfterMs = run.reply.retryAfterMs;
-      if (run.reply.limited === true) return { kind: 'later', reason: run.reason, retryAfterMs };
-      if (isPassing(run.reply) || (status >= 200 && status < 300) || status === 0) {
+      if (run.meaning === 'refused') return { kind: 'refused', message: run.reason, judged: true };
+      if (run.meaning === 'retry' || run.reply.limited === true)
+        return { kind: 'later', reason: run.reason, retryAfterMs };
+      if (isPassing(run) || (status >= 200 && status < 300) || status === 0) {
         return { kind: 'doubtful', reason: run.reason, retryAfterMs };
       }
       return { kind: 'refused', message: run.reason, judged: status !== 401 && status !== 403 };
@@ -97,11 +99,13 @@ function unexpectedLook(
   context: StepContext,
   find: NonNullable<CreateStep['find']>,
   scope: Scope,
-  { reply, reason }: Extract<StepRun, { kind: 'unexpected' }>,
+  run: Extract<StepRun, { kind: 'unexpected' }>,
 ): FindOutcome {
+  const { reply, reason } = run;
   const later: FindOutcome = { kind: 'later', reason, retryAfterMs: reply.retryAfterMs };
   const status = statusOf(reply);
-  if (reply.unreadable !== undefined || isPassing(reply) || status === 401 || status === 403) return later;
+  if (run.meaning === 'missing') return { kind: 'none' };
+  if (reply.unreadable !== undefined || isPassing(run) || status === 401 || status === 403) return later;
   if (status === 404) return { kind: 'none' };
   if (status < 200 || status >= 300) return { kind: 'ambiguous', reason };
   // An `expect` that says no to a good reply, such as an empty list. One that can't be evaluated says nothing.

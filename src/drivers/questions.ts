@@ -100,7 +100,7 @@ export async function deliverAnswer(
           };
     case 'unexpected': {
       const status = statusOf(run.reply);
-      if (isPassing(run.reply) || status === 401 || status === 403) {
+      if (isPassing(run) || status === 401 || status === 403) {
         return { kind: 'later', reason: run.reason, retryAfterMs: run.reply.retryAfterMs };
       }
       return { kind: 'refused', reason: run.reason };

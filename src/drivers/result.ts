@@ -41,7 +41,7 @@ export async function readResult(
       run.failure.code !== 'invalid_request'
     ) {
       return later(shown(context, run.failure.reason), {}, isError, standard);
-    } else if (run.kind === 'unexpected' && (isPassing(run.reply) || statusOf(run.reply) === 401)) {
+    } else if (run.kind === 'unexpected' && (isPassing(run) || statusOf(run.reply) === 401)) {
       return later(run.reason, run.reply, isError, standard);
     } else if (run.kind !== 'skipped') {
       const why = run.kind === 'failed' ? shown(context, run.failure.reason) : run.reason;

@@ -1,7 +1,7 @@
 // Running one step of an adapter: when, request, expect, capture. What the outcome means is the caller's.
 
 import { messageLimit } from '../cap-text.ts';
-import type { Capture, Step } from '../config/adapter.ts';
+import type { Capture, ReplyMeanings, Step } from '../config/adapter.ts';
 import { EvaluationFault, type Expression, type Scope } from '../config/expression.ts';
 import { type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
 import { cleanLine, excerptLimit } from './clean-text.ts';
@@ -26,9 +26,12 @@ export type StepRun =
   /** `when` did not hold. */
   | { kind: 'skipped' }
   | { kind: 'failed'; failure: Extract<StepReply, { kind: 'failed' }> }
-  /** A reply that `expect` does not accept, or whose body can't be read. */
-  | { kind: 'unexpected'; reply: Reply; reason: string }
+  /** A reply that `expect` does not accept, or whose body can't be read, or that the step gives a meaning. */
+  | { kind: 'unexpected'; reply: Reply; reason: string; meaning: Meaning }
   | { kind: 'done'; reply: Reply; captured: JsonObject; missing: readonly string[] };
+
+/** What the step itself says of a reply; undefined: what its status says. */
+export type Meaning = keyof ReplyMeanings | undefined;
 
 export type Reply = Extract<StepReply, { kind: 'reply' }>;
 
@@ -64,12 +67,25 @@ export async function runStep(
   const reply = await context.connection.perform(step.request, scope, options);
   if (reply.kind === 'failed') return { kind: 'failed', failure: reply };
   const after: Scope = { ...scope, response: reply.response as JsonObject };
+  const meaning = meaningOf(context, step, after);
   const expected =
-    step.expect === undefined ? reply.ok : holds(context, step.expect, after, `${step.name}: expect`);
+    meaning === undefined &&
+    (step.expect === undefined ? reply.ok : holds(context, step.expect, after, `${step.name}: expect`));
   if (!expected || reply.unreadable !== undefined) {
-    return { kind: 'unexpected', reply, reason: unmet(step, reply, expected) + describe(context, reply) };
+    const said = describe(context, reply, step.reason, after);
+    const reason = meaning === undefined ? unmet(step, reply, expected) + said : said;
+    return { kind: 'unexpected', reply, reason, meaning };
   }
   return { kind: 'done', reply, ...capture(context, step.capture, after) };
+}
+
+const meanings = ['retry', 'refused', 'missing'] as const;
+
+function meaningOf(context: StepContext, step: Step, after: Scope): Meaning {
+  return meanings.find((name) => {
+    const condition = step.meanings[name];
+    return condition !== undefined && holds(context, condition, after, `${step.name}: ${name}`);
+  });
 }
 
 /** Says why a reply that looks well is not taken: otherwise nobody would look at the adapter's own condition. */
@@ -87,11 +103,12 @@ function capture(
 ): { captured: JsonObject; missing: string[] } {
   const captured: JsonObject = {};
   const missing: string[] = [];
-  for (const { name, value } of captures) {
+  for (const { name, value, optional } of captures) {
     const job = { ...(scope.job as JsonObject), ...captured };
     const found = evaluate(context, value, { ...scope, job }, `capture ${name}`);
-    if (found === undefined || found === null) missing.push(name);
-    else if (Buffer.byteLength(stringifyExact(found)) > captureLimit) {
+    if (found === undefined || found === null) {
+      if (!optional) missing.push(name);
+    } else if (Buffer.byteLength(stringifyExact(found)) > captureLimit) {
       context.fault(`capture ${name}`, new EvaluationFault(`is larger than ${captureLimit} bytes`));
       missing.push(name);
     } else captured[name] = found;
@@ -125,8 +142,13 @@ export function attempt<T>(context: StepContext, what: string, run: () => T): T 
   }
 }
 
-/** What an unwanted reply says, for people: status and the start of its body, cleaned and without secrets. */
-function describe(context: StepContext, reply: Reply): string {
+/** What an unwanted reply says, for people: status and the reason in its body, cleaned and without secrets. */
+function describe(
+  context: StepContext,
+  reply: Reply,
+  reasonIn: Expression | undefined,
+  scope: Scope,
+): string {
   const { status, body, headers } = reply.response;
   const head = status === undefined ? 'the reply' : `HTTP ${String(status)}`;
   if (reply.unreadable !== undefined) return shown(context, `${head}: ${reply.unreadable}`, excerptLimit);
@@ -134,9 +156,26 @@ function describe(context: StepContext, reply: Reply): string {
     typeof status === 'bigint' && status >= 300n && status < 400n ? headers?.location : undefined;
   const redirected =
     typeof location === 'string' ? ` to ${location.split('?')[0]} (redirects are not followed)` : '';
+  const said = reasonIn && saidIn(reasonIn, scope);
   const text =
-    body === null || body === '' ? '' : `: ${typeof body === 'string' ? body : stringifyExact(body)}`;
+    said !== undefined
+      ? `: ${said}`
+      : body === null || body === ''
+        ? ''
+        : `: ${typeof body === 'string' ? body : stringifyExact(body)}`;
   return shown(context, `${head}${redirected}${text}`, excerptLimit);
+}
+
+/** Replies differ, so a reason that isn't there is no fault of the adapter. */
+function saidIn(reason: Expression, scope: Scope): string | undefined {
+  try {
+    const said = reason.evaluate(scope);
+    if (said === undefined || said === null || said === '') return undefined;
+    return typeof said === 'string' ? said : stringifyExact(said);
+  } catch (error) {
+    if (error instanceof EvaluationFault) return undefined;
+    throw error;
+  }
 }
 
 /** Upstream text as one line that may be shown: clean, without secrets, of at most `limit` code points. */
@@ -150,7 +189,8 @@ export function statusOf(reply: Reply): number {
 }
 
 /** A reply that says nothing about the job: the upstream is overloaded or broken for the moment. */
-export function isPassing(reply: Reply): boolean {
+export function isPassing({ reply, meaning }: { reply: Reply; meaning: Meaning }): boolean {
+  if (meaning !== undefined) return meaning === 'retry';
   const status = statusOf(reply);
   return reply.limited === true || status === 408 || status === 425 || status === 429 || status >= 500;
 }

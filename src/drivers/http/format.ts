@@ -14,4 +14,6 @@ export const httpFormat: DriverFormat<HttpUpstream, HttpStep> = {
   // The loader has validated both against the shapes above.
   compileUpstream: (raw, compiler) => compileUpstream(raw as RawUpstream, compiler),
   compileStep: (raw, compiler) => compileStep(raw as RawStep, compiler),
+  // RFC 9110, section 9.2.1.
+  isSafe: ({ method }) => method === 'GET' || method === 'HEAD',
 };
