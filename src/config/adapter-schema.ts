@@ -86,7 +86,22 @@ function buildSchema(driver: DriverShape) {
     step: z.string().min(1).max(64).describe('Name for logs and messages. Default: its position.').optional(),
     when: cel('CEL; the step is left out when it is false. Default: always.').optional(),
   };
-  const step = strict({ ...named, ...stepFields, ...common });
+  const each = cel(
+    'CEL that gives a list of at most 100: the request is made once for each, which is read as item.',
+  ).optional();
+  const step = strict({ ...named, each, ...stepFields, ...common });
+  const fetchStep = strict({
+    ...named,
+    each,
+    ...stepFields,
+    ...common,
+    optional: z
+      .boolean()
+      .describe(
+        'The reply can be done without: when it cannot be had, the step counts as left out. Default false.',
+      )
+      .optional(),
+  });
   const plainStep = strict({ ...stepFields, ...common });
 
   const find = strict({
@@ -158,9 +173,16 @@ function buildSchema(driver: DriverShape) {
       .max(64)
       .describe('Name for logs and messages. Default: its position.')
       .optional(),
+    when: cel('CEL; the stage is left out when it is false. Default: always.').optional(),
     ...stepFields,
     ...common,
     missing,
+    within: duration(
+      'A job that stays in the stage for longer is lost. Default: it may stay until the time-out.',
+    ).optional(),
+    fetch: oneOrMany(fetchStep)
+      .describe('Further requests of the same look, read as fetched.<step> in state and message.')
+      .optional(),
     state: z
       .union([stateMap, stateList])
       .describe(
@@ -195,8 +217,10 @@ function buildSchema(driver: DriverShape) {
     description: template('What it is.').optional(),
   });
   const mapping = strict({
-    fetch: oneOrMany(step)
-      .describe('Requests made once the job has ended; response is then the last reply.')
+    fetch: oneOrMany(fetchStep)
+      .describe(
+        'Requests made once the job has ended; response is then the last reply, and fetched.<step> each of them.',
+      )
       .optional(),
     structured: structure('structuredContent of the result; a structure with holes.').optional(),
     text: template('Text of the result. Default: the structured content as JSON.').optional(),
@@ -319,7 +343,7 @@ export type RawAdapter = z.infer<ReturnType<typeof adapterSchema>>;
 export type RawTool = RawAdapter['tools'][string];
 type One<T> = T extends readonly (infer Item)[] ? Item : T;
 export type RawCreateStep = One<NonNullable<RawTool['create']>>;
-export type RawStep = One<NonNullable<RawTool['call']>>;
+export type RawFetchStep = One<NonNullable<RawMapping['fetch']>>;
 export type RawFind = NonNullable<RawCreateStep['find']>;
 export type RawStage = One<NonNullable<RawTool['status']>>;
 export type RawState = RawStage['state'];

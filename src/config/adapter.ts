@@ -101,7 +101,13 @@ export interface Step {
   /** Name for logs and messages: `step:` in the file, else its position. */
   name: string;
   when: Expression | undefined;
+  /** Gives a list: the request is made once for each `item` of it. */
+  each: Expression | undefined;
   request: unknown;
+  /** The request only reads. */
+  safe: boolean;
+  /** The reply can be done without: when it can't be had, the step counts as left out. */
+  optional: boolean;
   /** Undefined: the driver's default (HTTP: any 2xx). */
   expect: Expression | undefined;
   /** What replies mean whatever their status; looked at before `expect`. */
@@ -139,6 +145,12 @@ export interface CreateStep extends Step {
 }
 
 export interface StatusStage extends Step {
+  /** Further requests of one look, read as `fetched.<step>`. */
+  fetch: readonly Step[];
+  /** It is left when all captures that must have a value have one; false: there is none, so it ends with the job. */
+  endsByCapture: boolean;
+  /** A job that stays in the stage for longer is lost. Milliseconds; undefined: until the time-out. */
+  withinMs: number | undefined;
   state: StateRules;
   message: TextTemplate | undefined;
 }

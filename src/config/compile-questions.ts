@@ -3,8 +3,9 @@
 import type { JsonObject } from '../exact-json.ts';
 import type { AskQuestion, ConfirmQuestion } from './adapter.ts';
 import type { RawAsk, RawConfirm } from './adapter-schema.ts';
+import { storedType } from './compile-capture.ts';
 import { type FileContext, placeCompiler } from './compile-context.ts';
-import { compileStep, type StepPlace, storedType } from './compile-step.ts';
+import { compileStep, type StepPlace } from './compile-step.ts';
 import type { Path } from './driver-format.ts';
 import type { Member, Names, Shape } from './expression-names.ts';
 import { questionSchemaFaults } from './schema-check.ts';

@@ -6,7 +6,7 @@ import type { RawMapping } from './adapter-schema.ts';
 import { placeCompiler } from './compile-context.ts';
 import { compileSteps, type StepPlace } from './compile-step.ts';
 import type { Path } from './driver-format.ts';
-import { namesWith, response } from './tool-names.ts';
+import { fetchedNames, namesWith, response } from './tool-names.ts';
 import { parseSize } from './units.ts';
 
 const defaultResultBytes = 256 * 1024;
@@ -23,7 +23,7 @@ export function compileResult(
   const sized = { ...place, maxBytes };
   const fetch = compileSteps(raw?.fetch, [...path, 'fetch'], { ...sized, role: 'fetch', lastReply: true });
   const compiler = placeCompiler(place.context, {
-    names: namesWith(place.base, fetch.captured, { response }),
+    names: namesWith(place.base, fetch.captured, { response, ...fetchedNames(fetch.fetched) }),
     maxBytes,
   });
   return {

@@ -1,16 +1,20 @@
 // Compiles steps: request, when, expect and captures, each with the names that may be read there.
 
-import type { Capture, CreateStep, ReplyMeanings, Step } from './adapter.ts';
-import type { RawCreateStep, RawFind, RawStep } from './adapter-schema.ts';
-import { driverCompiler, type FileContext, type PlaceCompiler, placeCompiler } from './compile-context.ts';
+import type { ReplyMeanings, Step } from './adapter.ts';
+import type { RawFetchStep } from './adapter-schema.ts';
+import { compileCaptures, storedType } from './compile-capture.ts';
+import { driverCompiler, type FileContext, placeCompiler } from './compile-context.ts';
 import type { Path, StepRole } from './driver-format.ts';
 import type { Expression } from './expression.ts';
 import type { Names } from './expression-names.ts';
-import { type Captured, namesWith, response, withCaptures } from './tool-names.ts';
-import { parseDuration } from './units.ts';
-
-/** Captures are stored with every task. */
-const maxCaptureBytes = 4 * 1024;
+import {
+  type Captured,
+  type Fetched,
+  fetchedNames,
+  namesWith,
+  response,
+  withCaptures,
+} from './tool-names.ts';
 
 export interface StepPlace {
   context: FileContext;
@@ -23,6 +27,8 @@ export interface StepPlace {
   /** Names that a `when` around the step has tested. */
   present?: ReadonlySet<string>;
   maxBytes?: number | undefined;
+  /** Replies of earlier steps of the same list. */
+  fetched?: Fetched;
 }
 
 export interface CompiledStep {
@@ -31,12 +37,18 @@ export interface CompiledStep {
   captured: Captured;
   /** Every name the step reads. */
   reads: ReadonlySet<string>;
-  /** Compiles further fields that read this step's reply. */
-  after: PlaceCompiler;
 }
 
 type RawCommon = { [field in 'expect' | 'reason' | keyof ReplyMeanings]?: string | undefined } & {
   capture?: { [name: string]: string } | undefined;
+};
+
+type RawFrame = {
+  step?: string | undefined;
+  stage?: string | undefined;
+  when?: string | undefined;
+  each?: string | undefined;
+  optional?: boolean | undefined;
 };
 
 /** Fields of a step that are not the driver's. */
@@ -44,6 +56,9 @@ const commonFields = new Set([
   'step',
   'stage',
   'when',
+  'each',
+  'optional',
+  'fetch',
   'expect',
   'retry',
   'refused',
@@ -58,22 +73,31 @@ const commonFields = new Set([
   'message',
 ]);
 
-export function compileStep(
-  raw: RawCommon & { step?: string | undefined; stage?: string | undefined; when?: string | undefined },
-  path: Path,
-  place: StepPlace,
-): CompiledStep {
-  const { context, base, lastReply } = place;
+export function compileStep(raw: RawCommon & RawFrame, path: Path, place: StepPlace): CompiledStep {
+  const { context, lastReply } = place;
   const reply: Names = { response };
-  const before = namesWith(base, place.captured, lastReply ? reply : {});
+  const outer: Names = place.fetched ? { ...place.base, ...fetchedNames(place.fetched) } : place.base;
+  const unnumbered = namesWith(outer, place.captured, lastReply ? reply : {});
   const around = place.present ?? new Set<string>();
-  const whenCompiler = placeCompiler(context, { names: before, present: around });
+  const whenCompiler = placeCompiler(context, { names: unnumbered, present: around });
   const when =
     raw.when === undefined
       ? undefined
       : whenCompiler.expression([...path, 'when'], raw.when, { want: 'bool' });
   const present = around.union(when?.tested ?? new Set<string>());
 
+  const eachCompiler = placeCompiler(context, { names: unnumbered, present });
+  const each =
+    raw.each === undefined
+      ? undefined
+      : eachCompiler.expression([...path, 'each'], raw.each, { want: 'list' }).expression;
+  if (each !== undefined && Object.keys(raw.capture ?? {}).length > 0)
+    context.problem([...path, 'capture'], 'a step with each captures nothing: its replies are a list', {
+      key: true,
+      hint: 'read them as fetched.<step>',
+    });
+  const base: Names = each === undefined ? outer : { ...outer, item: { kind: 'any' } };
+  const before = namesWith(base, place.captured, lastReply ? reply : {});
   const sender = placeCompiler(context, { names: before, present });
   const fields = Object.fromEntries(Object.entries(raw).filter(([field]) => !commonFields.has(field)));
   const request = context.format.compileStep(fields, driverCompiler(context, path, sender), place.role);
@@ -97,66 +121,34 @@ export function compileStep(
     raw.reason === undefined ? context.reason : reader.expression([...path, 'reason'], raw.reason).expression;
 
   const name = raw.step ?? raw.stage ?? labelOf(path);
-  const own = compileCaptures(raw.capture ?? {}, path, name, place, present);
+  const own = compileCaptures(raw.capture ?? {}, path, name, { ...place, base }, present);
   const captured =
-    raw.when === undefined
+    raw.when === undefined && raw.optional !== true
       ? own.captured
       : withCaptures(
           place.captured,
           own.capture.map((item) => ({ name: item.name, type: storedType(item.value.type) })),
           { certain: false, by: name },
         );
-  const after = placeCompiler(context, {
-    names: namesWith(base, own.captured, reply),
-    present,
-    maxBytes: place.maxBytes,
-  });
   const reads = new Set(
-    [whenCompiler, sender, reader, own.compiler].flatMap((compiler) => [...compiler.reads]),
+    [whenCompiler, eachCompiler, sender, reader, own.compiler].flatMap((compiler) => [...compiler.reads]),
   );
   return {
-    step: { name, when: when?.expression, request, expect, meanings, reason, capture: own.capture },
+    step: {
+      name,
+      when: when?.expression,
+      each,
+      request,
+      safe: context.format.isSafe(request),
+      optional: raw.optional ?? false,
+      expect,
+      meanings,
+      reason,
+      capture: own.capture,
+    },
     captured,
     reads,
-    after,
   };
-}
-
-function compileCaptures(
-  raw: { [name: string]: string },
-  path: Path,
-  by: string,
-  place: StepPlace,
-  present: ReadonlySet<string>,
-): { capture: Capture[]; captured: Captured; compiler: { reads: ReadonlySet<string> } } {
-  let captured = place.captured;
-  const reads = new Set<string>();
-  const capture = Object.entries(raw).map(([key, source]): Capture => {
-    const { name, optional } = captureOf(key);
-    if (optional && Object.hasOwn(raw, name))
-      place.context.problem([...path, 'capture', key], `"${name}" is captured twice`, { key: true });
-    const names = namesWith(place.base, captured, { response });
-    const compiler = placeCompiler(place.context, { names, present, maxBytes: maxCaptureBytes });
-    const { expression } = compiler.expression([...path, 'capture', key], source, { resolveUrl: true });
-    for (const read of compiler.reads) reads.add(read);
-    captured = withCaptures(captured, [{ name, type: storedType(expression.type) }], {
-      certain: !optional,
-      by,
-    });
-    return { name, value: expression, optional };
-  });
-  return { capture, captured, compiler: { reads } };
-}
-
-/** `name?` captures `name`, which may then have no value. */
-export function captureOf(key: string): { name: string; optional: boolean } {
-  return key.endsWith('?') ? { name: key.slice(0, -1), optional: true } : { name: key, optional: false };
-}
-
-/** A capture goes through the store as JSON, where a double and a whole number look alike. */
-export function storedType(type: string): string {
-  const inner = /^optional<(.*)>$/.exec(type)?.[1] ?? type;
-  return inner === 'string' || inner === 'bool' || inner === 'int' ? inner : 'dyn';
 }
 
 /** `create[0]` for a list, `create` for a single step, as people find it in the file. */
@@ -165,87 +157,35 @@ function labelOf(path: Path): string {
   return typeof last === 'number' ? `${String(path.at(-2))}[${last}]` : String(last);
 }
 
-/** Steps that run one after the other; each may read what the earlier ones captured. */
+/** Steps that run one after the other; each may read what the earlier ones captured and their replies. */
 export function compileSteps(
-  raw: RawStep | readonly RawStep[] | undefined,
+  raw: RawFetchStep | readonly RawFetchStep[] | undefined,
   path: Path,
   place: StepPlace,
-): { steps: Step[]; captured: Captured; reads: ReadonlySet<string>; last: PlaceCompiler | undefined } {
+): { steps: Step[]; captured: Captured; fetched: Fetched } {
   let captured = place.captured;
-  let last: PlaceCompiler | undefined;
-  const reads = new Set<string>();
+  const fetched = new Map(place.fetched);
   const steps = itemsOf(raw, path).map(({ item, at }, index) => {
-    const compiled = compileStep(item, at, {
+    const { step, ...compiled } = compileStep(item, at, {
       ...place,
       captured,
+      fetched,
       lastReply: place.lastReply || (place.role === 'fetch' && index > 0),
     });
     captured = compiled.captured;
-    last = compiled.after;
-    for (const name of compiled.reads) reads.add(name);
-    return compiled.step;
+    if (fetched.has(step.name))
+      place.context.problem([...at, 'step'], `there is another step "${step.name}"`);
+    if (readableName.test(step.name)) {
+      const certain = step.when === undefined && !step.optional;
+      fetched.set(step.name, { certain, list: step.each !== undefined });
+    }
+    return step;
   });
-  return { steps, captured, reads, last };
+  return { steps, captured, fetched };
 }
 
-export function compileCreate(
-  raw: RawCreateStep | readonly RawCreateStep[],
-  path: Path,
-  place: StepPlace,
-): { steps: CreateStep[]; captured: Captured } {
-  let captured = place.captured;
-  const { context } = place;
-  const steps = itemsOf(raw, path).map(({ item, at }): CreateStep => {
-    const compiled = compileStep(item, at, { ...place, captured });
-    const find = item.find && compileFind(item.find, item, at, { ...place, captured, role: 'find' });
-    captured = compiled.captured;
-    checkKey(item, at, compiled.reads, context);
-    return {
-      ...compiled.step,
-      idempotency: compileIdempotency(item, at, context),
-      find,
-      repeatable: item.repeatable ?? context.format.isSafe(compiled.step.request),
-    };
-  });
-  return { steps, captured };
-}
-
-function compileFind(raw: RawFind, create: RawCreateStep, path: Path, place: StepPlace): CreateStep['find'] {
-  const at = [...path, 'find'];
-  const { step, reads } = compileStep(raw, at, place);
-  if (!reads.has('task.key'))
-    place.context.problem(at, 'must look for task.key, which only this job carries', {
-      key: true,
-      hint: "the newest job may be somebody else's",
-    });
-  const found = new Set(step.capture.map(({ name }) => name));
-  for (const { name, optional } of Object.keys(create.capture ?? {}).map(captureOf))
-    if (!optional && !found.has(name))
-      place.context.problem(at, `must capture "${name}" too, as the step does`, { key: true });
-  const withinMs = raw.within === undefined ? 10_000 : (parseDuration(raw.within) ?? 0);
-  if (withinMs > 600_000) place.context.problem([...at, 'within'], 'must be at most 10m');
-  return { ...step, name: `${step.name}`, withinMs };
-}
-
-function compileIdempotency(raw: RawCreateStep, path: Path, context: FileContext): CreateStep['idempotency'] {
-  if (raw.idempotency === undefined) return undefined;
-  if (raw.idempotency === true) return { header: undefined, ttlMs: undefined };
-  const { header, ttl } = raw.idempotency;
-  const ttlMs = ttl === undefined ? undefined : parseDuration(ttl);
-  if (ttlMs !== undefined && ttlMs < 1000)
-    context.problem([...path, 'idempotency', 'ttl'], 'must be at least 1s');
-  return { header, ttlMs };
-}
-
-function checkKey(raw: RawCreateStep, path: Path, reads: ReadonlySet<string>, context: FileContext): void {
-  if (raw.idempotency === undefined) return;
-  const header = raw.idempotency === true ? undefined : raw.idempotency.header;
-  if (header === undefined && !reads.has('task.key'))
-    context.problem([...path, 'idempotency'], 'the step sends no key that the upstream could recognise', {
-      key: true,
-      hint: `name a header, or send $${'{{ task.key }}'} in the request`,
-    });
-}
+/** Names that expressions can read: fetched.<name>. */
+const readableName = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 export function itemsOf<T extends object>(
   raw: T | readonly T[] | undefined,

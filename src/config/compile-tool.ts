@@ -1,13 +1,14 @@
 // Compiles one tool, part by part in the order of a job's life, so that each part knows the captures before it.
 
 import type { JsonObject } from '../exact-json.ts';
-import type { Phase, StatusStage, Tool } from './adapter.ts';
-import type { RawStage, RawTool } from './adapter-schema.ts';
+import type { Tool } from './adapter.ts';
+import type { RawTool } from './adapter-schema.ts';
 import type { FileContext } from './compile-context.ts';
+import { compileCreate } from './compile-create.ts';
 import { compileAsk, compileConfirm } from './compile-questions.ts';
 import { compileResult } from './compile-result.ts';
-import { compileState, phasesOf } from './compile-state.ts';
-import { captureOf, compileCreate, compileStep, compileSteps, itemsOf, storedType } from './compile-step.ts';
+import { type CompiledStage, compileStages, knownAt, laterCaptures } from './compile-stages.ts';
+import { compileSteps } from './compile-step.ts';
 import { compileTiming, compileWithoutTasks } from './compile-timing.ts';
 import type { Path } from './driver-format.ts';
 import type { Names, Shape } from './expression-names.ts';
@@ -64,7 +65,7 @@ type Parts = Pick<Tool, 'create' | 'status' | 'cancel' | 'ask' | 'result' | 'fai
 
 function compileCall(raw: RawTool, path: Path, base: Names, context: FileContext): Parts {
   const place = { context, base, captured: new Map() };
-  const { steps, captured } = compileSteps(raw.call, [...path, 'call'], {
+  const { steps, captured, fetched } = compileSteps(raw.call, [...path, 'call'], {
     ...place,
     role: 'call',
     lastReply: false,
@@ -80,7 +81,7 @@ function compileCall(raw: RawTool, path: Path, base: Names, context: FileContext
     status: [],
     cancel: [],
     ask: [],
-    result: compileResult(raw.result, [...path, 'result'], { ...place, captured }),
+    result: compileResult(raw.result, [...path, 'result'], { ...place, captured, fetched }),
     failure: compileResult(undefined, [...path, 'failure'], { ...place, captured }),
   };
 }
@@ -129,50 +130,6 @@ function compileJob(raw: RawTool, path: Path, base: Names, context: FileContext)
       captured: withAsked(knownAt(stages, 'failed', created)),
     }),
   };
-}
-
-interface CompiledStage {
-  stage: StatusStage;
-  phases: Set<Phase>;
-  /** Captures known once the stage's reply was read. */
-  captured: Captured;
-}
-
-function compileStages(
-  raw: RawTool['status'],
-  path: Path,
-  base: Names,
-  created: Captured,
-  context: FileContext,
-): CompiledStage[] {
-  let captured = created;
-  return itemsOf<RawStage>(raw, path).map(({ item, at }) => {
-    const compiled = compileStep(item, at, { context, base, captured, role: 'status', lastReply: false });
-    captured = compiled.captured;
-    const state = compileState(item.state, [...at, 'state'], compiled.after, context);
-    const message =
-      item.message === undefined ? undefined : compiled.after.text([...at, 'message'], item.message);
-    return { stage: { ...compiled.step, state, message }, phases: phasesOf(state), captured };
-  });
-}
-
-/** Captures that are sure when the job is seen in `phase`: those up to the first stage that can say so. */
-function knownAt(stages: readonly CompiledStage[], phase: Phase, created: Captured): Captured {
-  const first = stages.find(({ phases }) => phases.has(phase)) ?? stages.at(-1);
-  return first?.captured ?? created;
-}
-
-/** Captures of status steps and questions: known by name from the start, but with no value yet. */
-function laterCaptures(raw: RawTool): Captured {
-  let captured: Captured = new Map();
-  const add = (capture: { [name: string]: string } | undefined, by: string): void => {
-    const names = Object.keys(capture ?? {}).map((key) => ({ ...captureOf(key), type: storedType('dyn') }));
-    captured = withCaptures(captured, names, { certain: false, by });
-  };
-  for (const { item, at } of itemsOf<RawStage>(raw.status, ['status']))
-    add(item.capture, `the stage ${item.stage ?? at.join('.')}`);
-  for (const item of raw.ask ?? []) add(item.fetch?.capture, `the question ${item.key}`);
-  return captured;
 }
 
 function compileInput(

@@ -25,6 +25,31 @@ export const response: Shape = {
   declare: 'a reply has status, headers, body and url',
 };
 
+/** Replies of earlier steps of one list, by the name of their step. */
+export type Fetched = ReadonlyMap<string, { certain: boolean; list: boolean }>;
+
+/** The root `fetched`; there is none before the first reply that can be read. */
+export function fetchedNames(fetched: Fetched): Names {
+  if (fetched.size === 0) return {};
+  const shape: Shape = {
+    kind: 'members',
+    members: Object.fromEntries(
+      [...fetched].map(([name, { certain, list }]) => [
+        name,
+        {
+          type: list ? 'list' : 'map<string, dyn>',
+          certain,
+          fix: `its step may be left out: test has(fetched.${name}), or read fetched.?${name}`,
+          ...(!list && { shape: response }),
+        },
+      ]),
+    ),
+    open: false,
+    declare: 'name an earlier step of the same list so',
+  };
+  return { fetched: shape };
+}
+
 /** Variables of the file, all text. */
 export function variables(names: readonly string[], list: string): Shape {
   return {

@@ -29,3 +29,9 @@ export function badPoll(
   context.pollRejected(status, reason);
   return { kind: 'rejected', reason };
 }
+
+/** The same of a request beside the status: a job whose status was read a moment ago is not lost by it. */
+export function besideStatus(observation: PollObservation, what: string): PollObservation {
+  if (observation.kind !== 'missing' && observation.kind !== 'gone') return observation;
+  return { kind: 'rejected', reason: `${what} can't be read: ${observation.reason}` };
+}

@@ -1,8 +1,10 @@
 // Asking the upstream to cancel a job: every cancel step whose `when` holds.
 
 import type { Tool } from '../config/adapter.ts';
+import type { JsonObject } from '../exact-json.ts';
 import type { CancelOutcome, JobView, Poll } from './driver.ts';
-import { isPassing, runStep, type StepContext, scopeOf, shown, statusOf } from './steps.ts';
+import { runListedStep, withFetched } from './listed-steps.ts';
+import { isPassing, type StepContext, scopeOf, shown, statusOf } from './steps.ts';
 
 export async function cancelJob(
   context: StepContext,
@@ -12,8 +14,10 @@ export async function cancelJob(
 ): Promise<CancelOutcome> {
   let sent = false;
   let { job } = view;
+  let fetched: JsonObject = {};
   for (const step of tool.cancel) {
-    const run = await runStep(context, step, scopeOf(context, { ...view, job }, { response: poll.reply }));
+    const scope = scopeOf(context, { ...view, job }, { response: poll.reply, fetched });
+    const run = await runListedStep(context, step, scope);
     if (run.kind === 'failed') {
       const reason = shown(context, run.failure.reason);
       return run.failure.code === 'invalid_request'
@@ -28,8 +32,10 @@ export async function cancelJob(
       return { kind: 'refused', reason: run.reason };
     }
     if (run.kind === 'skipped') continue;
-    sent = true;
-    job = { ...job, ...run.captured };
+    fetched = withFetched(fetched, step, run);
+    // A step that only reads finds out what to cancel.
+    if (!step.safe && (run.kind === 'done' || run.replies.length > 0)) sent = true;
+    if (run.kind === 'done') job = { ...job, ...run.captured };
   }
   return sent ? { kind: 'sent' } : { kind: 'inapplicable' };
 }

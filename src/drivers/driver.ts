@@ -97,6 +97,8 @@ export interface ToolPlan {
   digest: string;
   tool: string;
   createSteps: readonly { recovery: Recovery }[];
+  /** Status stages in order. `withinMs`: a job that stays in the stage for longer is lost. */
+  stages: readonly { name: string; withinMs: number | undefined }[];
   timing: Timing;
   canCancel: boolean;
 }

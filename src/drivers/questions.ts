@@ -3,19 +3,9 @@
 import { createHash } from 'node:crypto';
 import type { AskQuestion, Tool } from '../config/adapter.ts';
 import { type JsonObject, stringifyExact } from '../exact-json.ts';
-import { badPoll } from './bad-poll.ts';
+import { badPoll, besideStatus } from './bad-poll.ts';
 import type { Answer, AnswerOutcome, JobView, Poll, PollObservation, Question, Response } from './driver.ts';
-import {
-  attempt,
-  holds,
-  isPassing,
-  runStep,
-  type StepContext,
-  type StepRun,
-  scopeOf,
-  shown,
-  statusOf,
-} from './steps.ts';
+import { attempt, holds, isPassing, runStep, type StepContext, scopeOf, shown, statusOf } from './steps.ts';
 
 export type Asking =
   | { kind: 'asked'; questions: readonly Question[]; job: JsonObject; reply: Response }
@@ -40,7 +30,10 @@ export async function readQuestions(
         scopeOf(context, { ...view, job: { ...view.job, ...captured } }, { response: reply }),
       );
       if (run.kind === 'failed' || run.kind === 'unexpected')
-        return { kind: 'failed', observation: unread(context, ask, run) };
+        return {
+          kind: 'failed',
+          observation: besideStatus(badPoll(context, run), `the question ${ask.key}`),
+        };
       if (run.kind === 'done') {
         own = run.captured;
         reply = run.reply.response;
@@ -58,17 +51,6 @@ export async function readQuestions(
     });
   }
   return { kind: 'asked', questions, job: captured, reply };
-}
-
-/** A question that can't be read says nothing about the job: its own status was read a moment ago. */
-function unread(
-  context: StepContext,
-  ask: AskQuestion,
-  run: Extract<StepRun, { kind: 'failed' | 'unexpected' }>,
-): PollObservation {
-  const observation = badPoll(context, run);
-  if (observation.kind !== 'missing' && observation.kind !== 'gone') return observation;
-  return { kind: 'rejected', reason: `the question ${ask.key} can't be read: ${observation.reason}` };
 }
 
 /** Sends an answer by the step that the adapter names for the action. */

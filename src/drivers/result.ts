@@ -3,11 +3,12 @@
 
 import type { ResultMapping, Tool } from '../config/adapter.ts';
 import type { Scope } from '../config/expression.ts';
-import { type Json, stringifyExact } from '../exact-json.ts';
+import { type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
 import { cleanText } from './clean-text.ts';
 import type { JobResult, JobView, Poll, PollObservation, Response, ResultOutcome } from './driver.ts';
+import { runListedStep, withFetched } from './listed-steps.ts';
 import { readStatus } from './status.ts';
-import { attempt, isPassing, runStep, type StepContext, scopeOf, shown, statusOf } from './steps.ts';
+import { attempt, isPassing, type StepContext, scopeOf, shown, statusOf } from './steps.ts';
 
 export async function readResult(
   context: StepContext,
@@ -28,10 +29,12 @@ export async function readResult(
   // The job was removed or started again since it ended: what it is now says nothing about how it ended.
   let response: Response = ended && reply !== undefined ? reply : { body: null };
   let { job } = view;
+  let fetched: JsonObject = {};
   for (const step of mapping.fetch) {
-    const run = await runStep(context, step, scopeOf(context, { ...view, job }, { response }), {
-      maxBytes: mapping.maxBytes,
-    });
+    const scope = scopeOf(context, { ...view, job }, { response, fetched });
+    const run = await runListedStep(context, step, scope, { maxBytes: mapping.maxBytes });
+    fetched = withFetched(fetched, step, run);
+    if (run.kind === 'each') continue;
     if (run.kind === 'done') {
       response = run.reply.response;
       job = { ...job, ...run.captured };
@@ -50,7 +53,13 @@ export async function readResult(
   }
   return {
     kind: 'ready',
-    result: render(context, mapping, scopeOf(context, { ...view, job }, { response }), isError, standard),
+    result: render(
+      context,
+      mapping,
+      scopeOf(context, { ...view, job }, { response, fetched }),
+      isError,
+      standard,
+    ),
   };
 }
 
@@ -73,11 +82,14 @@ export async function callOnce(
 ): Promise<JobResult> {
   let response: Response = { body: null };
   let { job } = view;
+  let fetched: JsonObject = {};
   for (const step of tool.create) {
-    const run = await runStep(context, step, scopeOf(context, { ...view, job }, { response }), {
+    const scope = scopeOf(context, { ...view, job }, { response, fetched });
+    const run = await runListedStep(context, step, scope, {
       maxBytes: tool.result.maxBytes,
       ...(signal && { signal }),
     });
+    fetched = withFetched(fetched, step, run);
     if (run.kind === 'done') {
       response = run.reply.response;
       job = { ...job, ...run.captured };
@@ -90,7 +102,7 @@ export async function callOnce(
   return render(
     context,
     tool.result,
-    scopeOf(context, { ...view, job }, { response }),
+    scopeOf(context, { ...view, job }, { response, fetched }),
     false,
     context.redact(standard),
   );

@@ -3,8 +3,9 @@
 import type { Phase, StateRules, StatusStage, Tool } from '../config/adapter.ts';
 import type { Scope } from '../config/expression.ts';
 import { type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
-import { badPoll } from './bad-poll.ts';
-import type { JobView, Poll, PollObservation } from './driver.ts';
+import { badPoll, besideStatus } from './bad-poll.ts';
+import type { JobView, Poll, PollObservation, Response } from './driver.ts';
+import { runListedStep, withFetched } from './listed-steps.ts';
 import { readQuestions } from './questions.ts';
 import { attempt, evaluate, holds, type Reply, runStep, type StepContext, scopeOf, shown } from './steps.ts';
 
@@ -27,10 +28,44 @@ export async function readStatus(context: StepContext, tool: Tool, view: JobView
       return { observation, reply: run.kind === 'unexpected' ? run.reply.response : undefined };
     }
     job = { ...job, ...run.captured };
-    const left = !isLast && stage.capture.length > 0 && run.missing.length === 0;
-    if (left) continue;
-    return judge(context, tool, stage, { ...view, job, statusStage: index }, run.reply, view.job);
+    const further = await readFurther(context, stage, { ...view, job }, run.reply.response);
+    if (further.kind === 'failed') return { observation: further.observation, reply: run.reply.response };
+    job = further.job;
+    const missing = run.missing.length + further.missing;
+    if (!isLast && missing === 0 && stage.endsByCapture) continue;
+    const look = { reply: run.reply, fetched: further.fetched };
+    return judge(context, tool, stage, { ...view, job, statusStage: index }, look, view.job);
   }
+}
+
+type Further =
+  | { kind: 'read'; fetched: JsonObject; job: JsonObject; missing: number }
+  | { kind: 'failed'; observation: PollObservation };
+
+/** The further requests of one look (`fetch`). One that fails leaves the status unknown: half a view is none. */
+async function readFurther(
+  context: StepContext,
+  stage: StatusStage,
+  view: JobView,
+  response: Response,
+): Promise<Further> {
+  let { job } = view;
+  let fetched: JsonObject = {};
+  let missing = 0;
+  for (const step of stage.fetch) {
+    const scope = scopeOf(context, { ...view, job }, { response, fetched });
+    const run = await runListedStep(context, step, scope);
+    if (run.kind === 'failed' || run.kind === 'unexpected')
+      return { kind: 'failed', observation: besideStatus(badPoll(context, run), step.name) };
+    // A step that is left out has captured nothing that would end the stage.
+    if (run.kind === 'skipped') missing += step.capture.filter(({ optional }) => !optional).length;
+    if (run.kind === 'done') {
+      job = { ...job, ...run.captured };
+      missing += run.missing.length;
+    }
+    fetched = withFetched(fetched, step, run);
+  }
+  return { kind: 'read', fetched, job, missing };
 }
 
 async function judge(
@@ -38,11 +73,11 @@ async function judge(
   tool: Tool,
   stage: StatusStage,
   view: JobView,
-  reply: Reply,
+  { reply, fetched }: { reply: Reply; fetched: JsonObject },
   before: JsonObject,
 ): Promise<Poll> {
   const { response, retryAfterMs } = reply;
-  const scope = scopeOf(context, view, { response });
+  const scope = scopeOf(context, view, { response, fetched });
   const reading = readState(context, stage.state, scope);
   if (reading.kind === 'unreadable')
     return { observation: { kind: 'unreadable', reason: reading.reason }, reply: response };

@@ -42,7 +42,7 @@ const captureLimit = 4_096;
 export function scopeOf(
   context: StepContext,
   view: JobView,
-  extra: { response?: Response | undefined; answer?: JsonObject } = {},
+  extra: { response?: Response | undefined; answer?: JsonObject; fetched?: JsonObject } = {},
 ): Scope {
   return {
     args: view.args,
@@ -52,6 +52,7 @@ export function scopeOf(
     env: context.env(),
     ...(extra.response !== undefined && { response: extra.response as JsonObject }),
     ...(extra.answer !== undefined && { answer: extra.answer }),
+    ...(extra.fetched !== undefined && { fetched: extra.fetched }),
   };
 }
 

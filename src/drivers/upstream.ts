@@ -34,6 +34,7 @@ function planOf(adapter: Adapter, servedAs: string, tool: Tool): ToolPlan {
     digest: adapter.digest,
     tool: tool.key,
     createSteps: tool.kind === 'job' ? tool.create.map((step) => ({ recovery: recoveryOf(step) })) : [],
+    stages: tool.status.map(({ name, withinMs }) => ({ name, withinMs })),
     timing: tool.timing,
     canCancel: tool.cancel.length > 0,
   };

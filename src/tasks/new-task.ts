@@ -39,6 +39,7 @@ export function newTask(request: NewTaskRequest, now: number): Task {
     job: {},
     create: { step: 0, sentAt: now, doubt: undefined },
     statusStage: 0,
+    stageSince: undefined,
     verdict: undefined,
     questions: [],
     asked: {},

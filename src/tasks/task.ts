@@ -56,6 +56,8 @@ export interface Task extends TaskRef {
 
   create: CreateProgress;
   statusStage: number;
+  /** When it was first seen in that stage. Undefined: in the first one, since the link. */
+  stageSince: number | undefined;
   verdict: Verdict | undefined;
   questions: readonly OpenQuestion[];
   /** Per question stem, so that keys are never reused. */

@@ -22,6 +22,7 @@ export function planWithoutAdapter(task: Task): ToolPlan {
     digest: task.digest,
     tool: task.tool,
     createSteps: [],
+    stages: [],
     timing: {
       every: minute,
       max: minute,

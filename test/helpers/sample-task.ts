@@ -13,6 +13,7 @@ export function samplePlan(changes: Partial<ToolPlan> = {}): ToolPlan {
     digest: 'd1',
     tool: 'run',
     createSteps: [{ recovery: { repeat: false, repeatForMs: undefined, find: undefined } }],
+    stages: [{ name: 'status', withinMs: undefined }],
     timing: {
       every: 5_000,
       max: 60_000,

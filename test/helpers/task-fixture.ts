@@ -28,6 +28,7 @@ export function makeTask(differs: Partial<Task> = {}): Task {
     job: { id: 42n },
     create: { step: 1, sentAt: createdAt, doubt: undefined },
     statusStage: 0,
+    stageSince: undefined,
     verdict: undefined,
     questions: [],
     asked: {},

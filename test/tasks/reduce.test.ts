@@ -398,3 +398,44 @@ describe('questions', () => {
     ]);
   });
 });
+
+describe('a stage with a limit', () => {
+  const plan = samplePlan({
+    stages: [
+      { name: 'queue', withinMs: 5 * minute },
+      { name: 'build', withinMs: undefined },
+    ],
+  });
+
+  it('ends a job that does not get beyond it in time as lost', () => {
+    const before = play(followingTask(), [status()], { every: 5 * minute - 1, plan });
+    expect(before.stage).toBe('following');
+    const after = play(followingTask(), [status()], { every: 5 * minute, plan });
+    expect(after).toMatchObject({ stage: 'ended', ending: 'job_lost' });
+    expect(after.message).toContain('the job did not get beyond queue within 5m');
+  });
+
+  it('leaves alone a job that has gone on, has ended or waits for an answer', () => {
+    for (const seen of [
+      status({ statusStage: 1 }),
+      status({ phase: 'input_required', questions: [question()] }),
+      status({ phase: 'succeeded' }),
+    ]) {
+      const task = play(followingTask(), [seen, seen], { every: 5 * minute, plan });
+      expect(task.ending).not.toBe('job_lost');
+    }
+  });
+
+  it('counts from when the job was first seen in the stage', () => {
+    const limited = samplePlan({
+      stages: [
+        { name: 'queue', withinMs: undefined },
+        { name: 'build', withinMs: 5 * minute },
+      ],
+    });
+    const seen = status({ statusStage: 1 });
+    const task = play(followingTask(), [status(), seen, seen], { every: 4 * minute, plan: limited });
+    expect(task).toMatchObject({ stage: 'following', stageSince: startTime + 8 * minute });
+    expect(play(task, [seen, seen], { every: 7 * minute, plan: limited }).ending).toBe('job_lost');
+  });
+});

@@ -1,7 +1,7 @@
 // Moves of a task whose job was looked at. A poll error is never an outcome.
 
 import type { PollObservation } from '../../drivers/driver.ts';
-import { reference } from '../message.ts';
+import { duration, reference } from '../message.ts';
 import type { Observation } from '../observation.ts';
 import { sameJson } from '../same-json.ts';
 import type { Task, Trouble } from '../task.ts';
@@ -95,9 +95,12 @@ function status(
 ): Move {
   if (task.stage === 'finishing') return unchanged(task, context);
   const verdict = verdictOf(observation);
+  const moved = observation.statusStage !== task.statusStage;
+  const stageSince = moved ? context.now : task.stageSince;
   const base = {
     job: { ...task.job, ...observation.job },
     statusStage: observation.statusStage,
+    stageSince,
     progress: observation.message,
     trouble:
       observation.unknownWord === undefined
@@ -130,14 +133,23 @@ function status(
     });
     return { task: next, schedule: soon(context, 0), durable: true };
   }
+  const stage = context.plan.stages[observation.statusStage];
+  const inStage = context.now - (stageSince ?? task.linkedAt ?? task.createdAt);
+  if (stage?.withinMs !== undefined && inStage >= stage.withinMs && observation.phase === 'working') {
+    return end(change(task, base), {
+      kind: 'error',
+      ending: 'job_lost',
+      message: `the job did not get beyond ${stage.name} within ${duration(stage.withinMs)}${reference(task, context.redact)}`,
+    });
+  }
   const asking = asked(task, observation, context);
   const next = change(task, { ...base, ...asking });
   // An intermediate capture or a changed question is worth keeping over a power failure; a message is not.
   const durable = asking.questions.length > task.questions.length || !sameJson(next.job, task.job);
   const recovered = task.trouble.kind !== undefined && next.trouble.kind === undefined;
-  const moved = recovered || next.phase !== task.phase || next.progress !== task.progress;
+  const news = recovered || next.phase !== task.phase || next.progress !== task.progress;
   if (pendingWork(next)) return { task: next, schedule: soon(context, 0), durable };
-  const schedule = moved
+  const schedule = news
     ? soon(context, Math.max(wait(context.plan.timing.every, context), observation.retryAfterMs ?? 0))
     : later(context, observation.retryAfterMs);
   return { task: next, schedule, durable };
