@@ -1,6 +1,6 @@
 // Compiles steps: request, when, expect and captures, each with the names that may be read there.
 
-import type { ReplyMeanings, Step } from './adapter.ts';
+import type { Capture, ReplyMeanings, Step } from './adapter.ts';
 import type { RawFetchStep } from './adapter-schema.ts';
 import { compileCaptures, storedType } from './compile-capture.ts';
 import { driverCompiler, type FileContext, placeCompiler } from './compile-context.ts';
@@ -125,11 +125,7 @@ export function compileStep(raw: RawCommon & RawFrame, path: Path, place: StepPl
   const captured =
     raw.when === undefined && raw.optional !== true
       ? own.captured
-      : withCaptures(
-          place.captured,
-          own.capture.map((item) => ({ name: item.name, type: storedType(item.value.type) })),
-          { certain: false, by: name },
-        );
+      : withSkipped(place.captured, own.capture, name, raw.optional === true ? undefined : raw.when);
   const reads = new Set(
     [whenCompiler, eachCompiler, sender, reader, own.compiler].flatMap((compiler) => [...compiler.reads]),
   );
@@ -149,6 +145,27 @@ export function compileStep(raw: RawCommon & RawFrame, path: Path, place: StepPl
     captured,
     reads,
   };
+}
+
+/**
+ * Captures of a step that may be left out. `when: "!has(job.x)"` leaves it out only where `x` is there already, so
+ * `x` is sure after it.
+ */
+function withSkipped(
+  before: Captured,
+  capture: readonly Capture[],
+  by: string,
+  when: string | undefined,
+): Captured {
+  const filled = /^\s*!\s*has\(\s*job\.(\w+)\s*\)\s*$/.exec(when ?? '')?.[1];
+  return capture.reduce(
+    (all, { name, value, optional }) =>
+      withCaptures(all, [{ name, type: storedType(value.type) }], {
+        certain: name === filled && !optional,
+        by,
+      }),
+    before,
+  );
 }
 
 /** `create[0]` for a list, `create` for a single step, as people find it in the file. */

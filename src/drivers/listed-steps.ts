@@ -13,7 +13,7 @@ export type ListedRun =
   | { kind: 'each'; replies: readonly Reply[] };
 
 /** Most requests of one step with `each`. */
-export const eachLimit = 100;
+const eachLimit = 100;
 
 /** Runs one step of a list. An optional step that fails counts as skipped. */
 export async function runListedStep(
