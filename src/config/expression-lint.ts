@@ -18,7 +18,18 @@ export interface NameUse {
 
 const loops = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
 /** Every root there is, so that a known name in the wrong place gets a better message than a typo. */
-const allRoots = ['args', 'job', 'task', 'confirm', 'env', 'secrets', 'response', 'answer'];
+const allRoots = [
+  'args',
+  'job',
+  'task',
+  'confirm',
+  'env',
+  'secrets',
+  'response',
+  'fetched',
+  'item',
+  'answer',
+];
 
 /** Walks the tree once and reports everything the type checker doesn't know about. */
 export function lintExpression(ast: ASTNode, options: CompileOptions): NameUse {

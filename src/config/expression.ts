@@ -8,7 +8,7 @@ import { lintExpression, type NameUse } from './expression-lint.ts';
 import { checkingEnvironment, type Names } from './expression-names.ts';
 import { normalise, ResultTooLarge, UnusableValue } from './expression-value.ts';
 
-/** Root names and their values: args, job, task, confirm, env, secrets, response, answer. */
+/** Root names and their values: args, job, task, confirm, env, secrets, response, fetched, item, answer. */
 export type Scope = { readonly [root: string]: Json | undefined };
 
 export interface Expression {

@@ -80,7 +80,7 @@ export function hasHole(source: string): boolean {
  */
 export function foreignHole(source: string): number {
   return source.search(
-    /(?<![${])(?:\$\{(?!\{)|\{\{?)\s*(?:args|job|task|confirm|env|secrets|response|answer)\.[^{}]*\}/,
+    /(?<![${])(?:\$\{(?!\{)|\{\{?)\s*(?:args|job|task|confirm|env|secrets|response|fetched|item|answer)\.[^{}]*\}/,
   );
 }
 

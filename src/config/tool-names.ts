@@ -7,9 +7,12 @@ export type Captured = ReadonlyMap<string, { certain: boolean; type: string; by:
 
 export const task: Shape = {
   kind: 'members',
-  members: { key: { type: 'string', certain: true } },
+  members: {
+    key: { type: 'string', certain: true },
+    createdAt: { type: 'string', certain: true },
+  },
   open: false,
-  declare: 'only task.key can be read; the task id is never shown to an upstream',
+  declare: 'a task has key and createdAt; its id is never shown to an upstream',
 };
 
 /** What drivers make of a reply. */

@@ -116,6 +116,8 @@ export interface Recovery {
 /** What the driver may know of a task. Never its id: that may act as a bearer token. */
 export interface JobView {
   key: string;
+  /** When the task was made, before the upstream heard of it. Milliseconds since the epoch. */
+  createdAt: number;
   args: JsonObject;
   confirm: JsonObject;
   job: JsonObject;

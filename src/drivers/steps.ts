@@ -48,7 +48,7 @@ export function scopeOf(
     args: view.args,
     job: view.job,
     confirm: view.confirm,
-    task: { key: view.key },
+    task: { key: view.key, createdAt: new Date(view.createdAt).toISOString() },
     env: context.env(),
     ...(extra.response !== undefined && { response: extra.response as JsonObject }),
     ...(extra.answer !== undefined && { answer: extra.answer }),

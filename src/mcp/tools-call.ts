@@ -61,7 +61,7 @@ export async function callTool(deps: CallDeps, params: CallParams, context: Serv
   const clientKey = startKeyOf(context);
   const confirmed = await confirm(served, read.args, deps.envOf(served), deps.codec, context);
   if (confirmed.kind === 'answer') return confirmed.result;
-  if (tool.kind === 'call') return callDirectly(served, read.args, confirmed.answers, context);
+  if (tool.kind === 'call') return callDirectly(deps, served, read.args, confirmed.answers, context);
   const started = await deps.tasks.start({
     caller: localCaller,
     upstream: served.upstream,
@@ -90,12 +90,20 @@ export async function callTool(deps: CallDeps, params: CallParams, context: Serv
 }
 
 async function callDirectly(
+  deps: CallDeps,
   served: ServedTool,
   args: JsonObject,
   confirmed: JsonObject,
   context: ServerContext,
 ): Promise<object> {
-  const view = { key: randomUUID(), args, confirm: confirmed, job: {}, statusStage: 0 };
+  const view = {
+    key: randomUUID(),
+    createdAt: deps.clock.now(),
+    args,
+    confirm: confirmed,
+    job: {},
+    statusStage: 0,
+  };
   const result = await served.upstream.call(view, context.mcpReq.signal);
   return parseForWire(stringifyExact(toolResult(result, served.tool.output))) as object;
 }

@@ -7,6 +7,7 @@ import type { Task } from './task.ts';
 export function viewOf(task: Task): JobView {
   return {
     key: task.key,
+    createdAt: task.createdAt,
     args: task.args,
     confirm: task.confirm,
     job: task.job,

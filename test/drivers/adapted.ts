@@ -140,7 +140,8 @@ export const sampleKey = '6f9619ff-8b86-4d01-b42d-00cf4fc964ff';
 
 /** A job called 7. */
 export function viewWith(view: Partial<JobView> = {}): JobView {
-  return { key: sampleKey, args: {}, confirm: {}, job: { id: 7n }, statusStage: 0, ...view };
+  const createdAt = Date.UTC(2031, 4, 6, 7, 8, 9);
+  return { key: sampleKey, createdAt, args: {}, confirm: {}, job: { id: 7n }, statusStage: 0, ...view };
 }
 
 export type Status = Extract<PollObservation, { kind: 'status' }>;

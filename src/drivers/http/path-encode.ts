@@ -8,6 +8,16 @@ import { scalarText } from './scalar.ts';
 const control = /[\u0000-\u001f\u007f-\u009f]/;
 
 /**
+ * The text of a hole in a URL's path. A list of texts is as many segments.
+ * @throws RequestFault as {@link encodeHole}, and for an empty list.
+ */
+export function encodePathHole(value: Json | undefined, source: string): string {
+  if (!Array.isArray(value)) return encodeHole(value, source);
+  if (value.length === 0) throw new RequestFault(`${source} gives no segments; a path needs one`);
+  return value.map((segment) => encodeHole(segment, source)).join('/');
+}
+
+/**
  * The text of a hole in a URL, encoded as data exactly once.
  * @param source the expression, to name it in the error.
  * @throws RequestFault when the value is empty, no single value, or holds control characters.

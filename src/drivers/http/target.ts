@@ -4,7 +4,7 @@ import type { Expression, Scope } from '../../config/expression.ts';
 import type { TextTemplate } from '../../config/template.ts';
 import type { HttpTarget } from './compiled.ts';
 import { type Admission, admit, hostAndPort } from './origins.ts';
-import { encodeHole, hasControl, refuseDotSegments } from './path-encode.ts';
+import { encodeHole, encodePathHole, hasControl, refuseDotSegments } from './path-encode.ts';
 import { joinQueries } from './query.ts';
 import { RequestFault } from './request-fault.ts';
 
@@ -103,11 +103,13 @@ function addTail(url: URL, tail: string): [path: string, query: string] {
 }
 
 function renderParts(parts: readonly (string | Expression)[], scope: Scope): string {
-  return parts
-    .map((part) =>
-      typeof part === 'string' ? fixedText(part) : encodeHole(part.evaluate(scope), part.source),
-    )
-    .join('');
+  return parts.reduce<string>((text, part) => {
+    if (typeof part === 'string') return text + fixedText(part);
+    // Only an expression that is a list by its type: a reply must not add segments.
+    const segments = part.type.startsWith('list') && !text.includes('?');
+    const encode = segments ? encodePathHole : encodeHole;
+    return text + encode(part.evaluate(scope), part.source);
+  }, '');
 }
 
 function fixedText(text: string): string {
