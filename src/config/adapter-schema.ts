@@ -199,15 +199,28 @@ function buildSchema(driver: DriverShape) {
     message: template('The question.'),
     schema: jsonSchema('The answer: a flat JSON Schema of string, number, integer, boolean and enum fields.'),
   });
+  const answerStep = strict({ ...named, ...stepFields, ...common });
   const ask = strict({
     key: identifier.describe('Stem of the question keys: approve gives approve-1, approve-2 …'),
     fetch: plainStep.describe('Read before the question is made; its captures join job.').optional(),
+    each: cel('CEL that gives a list: one question for each of its first 20, read as item.').optional(),
+    id: cel(
+      'CEL over item: text or a number that tells this item from the others. Needed with each.',
+    ).optional(),
     when: cel('CEL; the question is only asked while it is true.').optional(),
     message: template('The question.'),
-    schema: jsonSchema('The answer: a flat JSON Schema of string, number, integer, boolean and enum fields.'),
-    onAccept: plainStep.describe('Sends the accepted answer; it is read as answer.<field>.'),
-    onDecline: plainStep.describe('Sent when the question is declined. Default: nothing is sent.').optional(),
-    onCancel: plainStep.describe('Sent when the question is dismissed. Default: nothing is sent.').optional(),
+    schema: jsonSchema(
+      'The answer: a flat JSON Schema of string, number, integer, boolean and enum fields. Its values may hold holes.',
+    ),
+    onAccept: oneOrMany(answerStep).describe(
+      'Sends the accepted answer, read as answer.<field>: every step whose when holds.',
+    ),
+    onDecline: oneOrMany(answerStep)
+      .describe('Sent when the question is declined. Default: nothing is sent.')
+      .optional(),
+    onCancel: oneOrMany(answerStep)
+      .describe('Sent when the question is dismissed. Default: nothing is sent.')
+      .optional(),
   });
 
   const link = strict({

@@ -179,13 +179,21 @@ export interface AskQuestion {
   /** Stem: the runtime makes `stem-1`, `stem-2` …, never reused in one task's life. */
   key: string;
   fetch: Step | undefined;
+  /** One question for each item of a list. `id` tells items apart from look to look. */
+  each: { list: Expression; id: Expression } | undefined;
   when: Expression | undefined;
   message: TextTemplate;
-  schema: JsonObject;
-  onAccept: Step;
-  onDecline: Step | undefined;
-  onCancel: Step | undefined;
+  schema: QuestionSchema;
+  /** Every step whose `when` holds is sent. */
+  onAccept: readonly Step[];
+  onDecline: readonly Step[];
+  onCancel: readonly Step[];
 }
+
+/** A flat JSON Schema, or one that is made from what the upstream says. */
+export type QuestionSchema =
+  | { kind: 'fixed'; schema: JsonObject }
+  | { kind: 'made'; template: ValueTemplate };
 
 export interface ResultMapping {
   fetch: readonly Step[];

@@ -1,4 +1,4 @@
-// The CEL engine as taskferry sets it up: its bounds, and the functions lastSegment, resolveUrl and merge.
+// The CEL engine as taskferry sets it up: its bounds, and the functions lastSegment, resolveUrl, merge, fromEntries.
 
 import { Environment, Optional } from '@marcbachmann/cel-js';
 
@@ -19,7 +19,8 @@ export function newEngine({ anyName = false }: { anyName?: boolean } = {}): Envi
     .registerFunction('lastSegment(optional): optional<string>', optionally(lastSegment))
     .registerFunction('resolveUrl(string): string', resolveUrl)
     .registerFunction('resolveUrl(optional): optional<string>', optionally(resolveUrl))
-    .registerFunction('merge(map, map): map', merge);
+    .registerFunction('merge(map, map): map', merge)
+    .registerFunction('fromEntries(list): map', fromEntries);
 }
 
 // Evaluation is synchronous, so the URL that `resolveUrl` works against can be kept here while it runs.
@@ -68,4 +69,16 @@ function resolveUrl(reference: string): string {
 /** Both maps in one; where a key is in both, the second one's value counts. */
 function merge(first: object, second: object): object {
   return { ...first, ...second };
+}
+
+/** A map of a list of `{key, value}`; of equal keys the last one counts. */
+function fromEntries(entries: readonly unknown[]): object {
+  return Object.fromEntries(
+    entries.map((entry) => {
+      const { key, value } = (entry ?? {}) as { key?: unknown; value?: unknown };
+      if (typeof key !== 'string')
+        throw new Error('fromEntries() wants a list of {key, value} with text as key');
+      return [key, value];
+    }),
+  );
 }

@@ -1,6 +1,7 @@
 // Upstream text is data: control, bidirectional and invisible characters are stripped, lengths are capped.
 
 import { capText } from '../cap-text.ts';
+import type { Json } from '../exact-json.ts';
 
 /** Longest excerpt of an upstream's error body that a caller is shown, in code points. */
 export const excerptLimit = 1_000;
@@ -24,4 +25,14 @@ export function cleanText(text: string): string {
  */
 export function cleanLine(text: string, limit: number, redact: (text: string) => string): string {
   return capText(redact(cleanText(text).replace(/\s+/g, ' ').trim()), limit);
+}
+
+/** Strings of structured content, and its names, are cleaned like text and never hold a known secret. */
+export function cleanValue(value: Json, redact: (text: string) => string): Json {
+  if (typeof value === 'string') return redact(cleanText(value));
+  if (Array.isArray(value)) return value.map((member) => cleanValue(member, redact));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [redact(cleanText(name)), cleanValue(member, redact)]),
+  );
 }

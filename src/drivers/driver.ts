@@ -179,7 +179,12 @@ export type PollObservation =
   | { kind: 'rejected'; reason: string };
 
 export interface Question {
+  /** What its keys are made of: the key of `ask`, with the item's id where there is one question for each item. */
   stem: string;
+  /** The key of `ask`; undefined: the stem. */
+  ask: string | undefined;
+  /** The item it is asked for. */
+  item: Json | undefined;
   message: string;
   schema: JsonObject;
   /** Changes when the question's own captures change: then it is a new question. */
@@ -210,6 +215,8 @@ export type CancelOutcome =
 
 export interface Answer {
   stem: string;
+  ask: string | undefined;
+  item: Json | undefined;
   action: 'accept' | 'decline' | 'cancel';
   content: JsonObject;
 }

@@ -4,7 +4,7 @@
 import type { ResultMapping, Tool } from '../config/adapter.ts';
 import type { Scope } from '../config/expression.ts';
 import { type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
-import { cleanText } from './clean-text.ts';
+import { cleanText, cleanValue } from './clean-text.ts';
 import type { JobResult, JobView, Poll, PollObservation, Response, ResultOutcome } from './driver.ts';
 import { runListedStep, withFetched } from './listed-steps.ts';
 import { readStatus } from './status.ts';
@@ -145,7 +145,7 @@ function render(
       },
     ];
   });
-  const clean = structured === undefined ? undefined : cleanValue(context, structured);
+  const clean = structured === undefined ? undefined : cleanValue(structured, context.redact);
   const kept = clean !== undefined && fits(clean, mapping.maxBytes) ? clean : undefined;
   if (kept === undefined && clean !== undefined) missing.push('structured (too large)');
   const note =
@@ -172,19 +172,6 @@ function isLink(uri: string): boolean {
 
 function fits(value: Json, maxBytes: number): boolean {
   return Buffer.byteLength(stringifyExact(value)) <= maxBytes;
-}
-
-/** Strings of structured content are cleaned like text, and never hold a known secret. */
-function cleanValue(context: StepContext, value: Json): Json {
-  if (typeof value === 'string') return context.redact(cleanText(value));
-  if (Array.isArray(value)) return value.map((member) => cleanValue(context, member));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [
-      context.redact(cleanText(name)),
-      cleanValue(context, member),
-    ]),
-  );
 }
 
 function capBytes(text: string, limit: number): string {

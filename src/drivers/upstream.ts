@@ -1,10 +1,10 @@
 // One tool of one adapter over one connection, as tasks see it: the `Upstream` of driver.ts.
 
 import type { Adapter, CreateStep, Tool } from '../config/adapter.ts';
+import { deliverAnswer } from './answer.ts';
 import { cancelJob } from './cancel.ts';
 import { runCreateStep, runFind } from './create.ts';
 import type { Recovery, ToolPlan, Upstream } from './driver.ts';
-import { deliverAnswer } from './questions.ts';
 import { callOnce, readResult } from './result.ts';
 import { readStatus } from './status.ts';
 import type { StepContext } from './steps.ts';

@@ -40,8 +40,8 @@ type Column =
 type Exact = 'args' | 'confirm' | 'job';
 
 type State = Omit<Task, Column | Exact | 'questions' | 'answers'> & {
-  questions: Omit<OpenQuestion, 'schema'>[];
-  answers: Omit<PendingAnswer, 'content'>[];
+  questions: Omit<OpenQuestion, 'schema' | 'item'>[];
+  answers: Omit<PendingAnswer, 'content' | 'item'>[];
 };
 
 interface Input {
@@ -53,6 +53,9 @@ interface Data {
   job: JsonObject;
   schemas: JsonObject[];
   contents: JsonObject[];
+  /** Of questions and of answers; absent in records of before there were any. */
+  items?: Json[];
+  answeredItems?: Json[];
 }
 
 /** Values as deep as callers may send, inside the two levels that this file adds; reading them back recurses. */
@@ -70,13 +73,16 @@ export function encodeSave(task: Task): SavedRow {
   const { args: _, confirm: __, job, questions, answers, ...rest } = others;
   const state: State = {
     ...rest,
-    questions: questions.map(({ schema: _, ...question }) => question),
-    answers: answers.map(({ content: _, ...answer }) => answer),
+    questions: questions.map(({ schema: _, item: __, ...question }) => question),
+    answers: answers.map(({ content: _, item: __, ...answer }) => answer),
   };
   const data = {
     job,
     schemas: questions.map((question) => question.schema),
     contents: answers.map((answer) => answer.content),
+    // No item and null are one: a question is asked for an item that is there.
+    items: questions.map(({ item }) => item ?? null),
+    answeredItems: answers.map(({ item }) => item ?? null),
   };
   return {
     caller,
@@ -125,8 +131,16 @@ export function decodeTask(row: TaskRow): Task {
       return input().confirm;
     },
     job: data.job,
-    questions: state.questions.map((question, i) => ({ ...question, schema: data.schemas[i] ?? {} })),
-    answers: state.answers.map((answer, i) => ({ ...answer, content: data.contents[i] ?? {} })),
+    questions: state.questions.map((question, i) => ({
+      ...question,
+      item: data.items?.[i] ?? undefined,
+      schema: data.schemas[i] ?? {},
+    })),
+    answers: state.answers.map((answer, i) => ({
+      ...answer,
+      item: data.answeredItems?.[i] ?? undefined,
+      content: data.contents[i] ?? {},
+    })),
   };
 }
 

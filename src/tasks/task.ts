@@ -20,7 +20,7 @@
 // Every change is one compare-and-set on `version`, computed by the pure functions in reduce.ts and moves/.
 
 import type { Phase, Verdict } from '../drivers/driver.ts';
-import type { JsonObject } from '../exact-json.ts';
+import type { Json, JsonObject } from '../exact-json.ts';
 
 /** `caller` is part of the key: a foreign task looks exactly like an unknown one. */
 export interface TaskRef {
@@ -98,6 +98,10 @@ export interface CreateProgress {
 export interface OpenQuestion {
   key: string;
   stem: string;
+  /** The key of `ask`; undefined: the stem. */
+  ask: string | undefined;
+  /** The item of `each` it is asked for. */
+  item: Json | undefined;
   message: string;
   schema: JsonObject;
   fingerprint: string;
@@ -123,8 +127,7 @@ export interface GivenAnswer {
   content: JsonObject;
 }
 
-export interface PendingAnswer extends GivenAnswer {
-  stem: string;
+export interface PendingAnswer extends GivenAnswer, Pick<OpenQuestion, 'stem' | 'ask' | 'item'> {
   fingerprint: string;
 }
 

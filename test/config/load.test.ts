@@ -278,7 +278,7 @@ ${status}`);
         onDecline: { request: DELETE /gates }
 `);
     expect(ask[0]?.message.render({ job: { gates: [1n, 2n] } })).toBe('Approve 2 gates?');
-    expect(ask[0]?.onCancel).toBeUndefined();
+    expect(ask[0]?.onCancel).toEqual([]);
   });
 });
 

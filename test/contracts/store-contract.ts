@@ -32,14 +32,24 @@ function fullTask(): Task {
     questions: [
       {
         key: 'ok-1',
-        stem: 'ok',
+        stem: 'ok_7',
+        ask: 'ok',
+        item: { id: 2n ** 65n, name: '#a' },
         message: 'Go on?',
         schema: { type: 'object', max: 2n ** 60n },
         fingerprint: 'f',
       },
     ],
     answers: [
-      { key: 'ok-0', stem: 'ok', action: 'accept', content: { n: 2n ** 70n, half: 0.5 }, fingerprint: 'e' },
+      {
+        key: 'ok-0',
+        stem: 'ok',
+        ask: 'ok',
+        item: undefined,
+        action: 'accept',
+        content: { n: 2n ** 70n, half: 0.5 },
+        fingerprint: 'e',
+      },
     ],
     cancel: { requestedAt: now, state: 'sent' },
     phase: 'input_required',

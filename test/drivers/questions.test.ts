@@ -104,7 +104,8 @@ describe('an answer', () => {
       'POST /jobs/7/refuse': handler,
     });
     const view = viewWith({ job: { id: 7n, ...statusOf(seen).job } });
-    const outcome = await upstream.answer(view, { stem: 'approve', action, content }, seen);
+    const answer = { stem: 'approve', ask: 'approve', item: undefined, action, content };
+    const outcome = await upstream.answer(view, answer, seen);
     return { outcome, sent: server.seen.slice(2) };
   }
 

@@ -32,7 +32,16 @@ const status = fc
       statusStage: 0,
       questions:
         phase === 'input_required'
-          ? [{ stem, fingerprint, message: `${stem}?`, schema: { type: 'object' } }]
+          ? [
+              {
+                stem,
+                ask: stem,
+                item: undefined,
+                fingerprint,
+                message: `${stem}?`,
+                schema: { type: 'object' },
+              },
+            ]
           : [],
       ...(message !== undefined && { message }),
     }),

@@ -12,7 +12,15 @@ function status(fields: Partial<Extract<PollObservation, { kind: 'status' }>> = 
 }
 
 function question(fields: Partial<Question> = {}): Question {
-  return { stem: 'approve', message: 'Approve?', schema: { type: 'object' }, fingerprint: 'f1', ...fields };
+  return {
+    stem: 'approve',
+    ask: 'approve',
+    item: undefined,
+    message: 'Approve?',
+    schema: { type: 'object' },
+    fingerprint: 'f1',
+    ...fields,
+  };
 }
 
 /** Applies observations one after another, `every` milliseconds apart. */

@@ -17,6 +17,8 @@ import {
 /** How long a delivered answer may take to show in the upstream's status. */
 const answerGraceMs = 60_000;
 const refusalLimit = 3;
+/** Different questions in one task's life. */
+const stemLimit = 1_000;
 
 export function asked(
   task: Task,
@@ -41,6 +43,8 @@ export function asked(
         questions.push(open);
         continue;
       }
+      // Keys are never used twice, so every stem is remembered: a job that makes up new ones is asked no more.
+      if (stems[question.stem] === undefined && Object.keys(stems).length >= stemLimit) continue;
       const state = stems[question.stem] ?? neverAsked;
       if (isQuiet(task, question, state, context.now)) continue;
       const count = state.count + 1;
@@ -80,7 +84,9 @@ export function answersAccepted(task: Task, answers: readonly GivenAnswer[], con
   const accepted: PendingAnswer[] = [];
   for (const answer of answers) {
     const open = task.questions.find((question) => question.key === answer.key);
-    if (open) accepted.push({ ...answer, stem: open.stem, fingerprint: open.fingerprint });
+    if (open === undefined) continue;
+    const { stem, ask, item, fingerprint } = open;
+    accepted.push({ ...answer, stem, ask, item, fingerprint });
   }
   if (accepted.length === 0) return unchanged(task, context);
   const questions = task.questions.filter((open) => !accepted.some((answer) => answer.key === open.key));
