@@ -26,7 +26,8 @@ export async function runCreateStep(
   const step = stepAt(tool, index);
   const header = step.idempotency?.header;
   const run = await runStep(context, step, scopeOf(context, view), {
-    ...(signal && { signal }),
+    // Only a create that a caller waits for has a signal; one that is recovered has none.
+    ...(signal && { signal, forCaller: true }),
     ...(header !== undefined && { headers: { [header]: view.key } }),
   });
   switch (run.kind) {
@@ -72,7 +73,7 @@ export async function runFind(
   const step = stepAt(tool, index);
   if (step.find === undefined) return { kind: 'ambiguous', reason: `${step.name} has no find step` };
   const scope = scopeOf(context, view);
-  const run = await runStep(context, step.find, scope, signal && { signal });
+  const run = await runStep(context, step.find, scope, signal && { signal, forCaller: true });
   switch (run.kind) {
     case 'skipped':
       return { kind: 'ambiguous', reason: `the find step of ${step.name} does not apply` };

@@ -38,6 +38,8 @@ export interface PerformOptions {
   signal?: AbortSignal;
   /** Replaces the upstream's `maxBytes` (results). */
   maxBytes?: number;
+  /** A caller waits for the answer: its calls take turns with those of tasks that are followed. Default false. */
+  forCaller?: boolean;
   /** Headers that taskferry itself adds, such as the idempotency key. */
   headers?: { [name: string]: string };
 }

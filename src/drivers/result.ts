@@ -87,6 +87,7 @@ export async function callOnce(
     const scope = scopeOf(context, { ...view, job }, { response, fetched });
     const run = await runListedStep(context, step, scope, {
       maxBytes: tool.result.maxBytes,
+      forCaller: true,
       ...(signal && { signal }),
     });
     fetched = withFetched(fetched, step, run);

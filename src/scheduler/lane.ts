@@ -17,6 +17,8 @@ import type { TaskRef } from '../tasks/task.ts';
 export interface LaneBudget {
   /** How many upstream calls may start now. */
   free(): number;
+  /** How many ticks may be under way though nothing is free: their calls take turns with those of callers. */
+  share(): number;
   /** Wall time when time alone may make `free` positive; Infinity when only the end of a call can. */
   nextFreeAt(): number;
 }
@@ -74,8 +76,10 @@ export function createLane(options: LaneOptions): Lane {
   /** How many ticks may start now. */
   const room = (): number => {
     const free = budget.free();
-    widest = Math.max(widest, free);
-    return Math.max(0, Math.min(free - unsettled, widest - underWay.size, largestClaim));
+    const share = budget.share();
+    widest = Math.max(widest, free, share);
+    const allowed = Math.max(free - unsettled, share - underWay.size);
+    return Math.max(0, Math.min(allowed, widest - underWay.size, largestClaim));
   };
 
   /** Wall time when there may be room again; undefined when something that ends here will say so. */

@@ -231,3 +231,35 @@ test('closing ends all waiting, refuses what comes later and leaves no timer', a
   expect(budget.nextFreeAt()).toBe(Number.POSITIVE_INFINITY);
   expect(clock.timers()).toBe(0);
 });
+
+describe('callers and tasks', () => {
+  test('take turns when both wait, whoever came first', async () => {
+    const budget = createBudget({ concurrency: 1, rate: undefined }, createFakeClock());
+    const order: string[] = [];
+    const run = async (party: 'caller' | 'task'): Promise<void> => {
+      const release = await budget.acquire(undefined, party);
+      order.push(party);
+      release();
+    };
+    const first = await budget.acquire(undefined, 'caller');
+    const all = ['caller', 'caller', 'caller', 'task', 'task'].map((party) =>
+      run(party as 'caller' | 'task'),
+    );
+    first();
+    await Promise.all(all);
+    expect(order).toEqual(['task', 'caller', 'task', 'caller', 'caller']);
+  });
+
+  test('leave half of the places to tasks while there are callers, and all when there are none', async () => {
+    const clock = createFakeClock();
+    const budget = createBudget({ concurrency: 4, rate: undefined }, clock);
+    expect(budget.share()).toBe(0);
+    const release = await budget.acquire(undefined, 'caller');
+    expect(budget.share()).toBe(2);
+    release();
+    expect(budget.share()).toBe(0);
+    await budget.acquire(undefined, 'caller');
+    budget.pauseUntil(clock.now() + 1_000);
+    expect(budget.share()).toBe(0);
+  });
+});

@@ -64,6 +64,7 @@ function createWorld({
         given.budget ??
         ((adapter) => ({
           free: () => places - (underWay.get(adapter) ?? 0),
+          share: () => 0,
           nextFreeAt: () => Number.POSITIVE_INFINITY,
         })),
       async follow(ref) {
@@ -269,7 +270,7 @@ describe('budgets', () => {
   it('starts no more ticks than are free, even before their calls show in the budget', async () => {
     const world = createWorld({
       tickMs: 50,
-      budget: () => ({ free: () => 3, nextFreeAt: () => 0 }),
+      budget: () => ({ free: () => 3, share: () => 0, nextFreeAt: () => 0 }),
     });
     for (let i = 0; i < 20; i++) await add(world, 0);
     await start(world);
@@ -283,7 +284,11 @@ describe('budgets', () => {
     let taken = 0;
     let most = 0;
     const world = createWorld({
-      budget: () => ({ free: () => 8 - others - taken, nextFreeAt: () => Number.POSITIVE_INFINITY }),
+      budget: () => ({
+        free: () => 8 - others - taken,
+        share: () => 0,
+        nextFreeAt: () => Number.POSITIVE_INFINITY,
+      }),
       follow: async (ref, world) => {
         // What a tick does before its call, such as rendering the request, takes a few turns.
         for (let turn = 0; turn < 30; turn++) await Promise.resolve();
@@ -312,6 +317,7 @@ describe('budgets', () => {
     const world = createWorld({
       budget: () => ({
         free: () => (world.clock.now() < clock.pausedUntil ? 0 : 2),
+        share: () => 0,
         nextFreeAt: () => clock.pausedUntil,
       }),
     });
@@ -331,7 +337,7 @@ describe('budgets', () => {
   it('notices a place that somebody else’s call gave back', async () => {
     let free = 0;
     const world = createWorld({
-      budget: () => ({ free: () => free, nextFreeAt: () => Number.POSITIVE_INFINITY }),
+      budget: () => ({ free: () => free, share: () => 0, nextFreeAt: () => Number.POSITIVE_INFINITY }),
     });
     await add(world, 0);
     await start(world);

@@ -64,6 +64,7 @@ it('follows a hundred thousand overdue tasks within the budget, and delays nobod
     callsPerSecond: () => 20_000,
     budget: (adapter) => ({
       free: () => places - (adapter === 'busy' ? count.underWay : 0),
+      share: () => 0,
       nextFreeAt: () => Number.POSITIVE_INFINITY,
     }),
     async follow(ref) {

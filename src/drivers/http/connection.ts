@@ -5,7 +5,7 @@ import type { Dispatcher } from 'undici';
 import { type Clock, systemClock } from '../../clock.ts';
 import { EvaluationFault, type Scope } from '../../config/expression.ts';
 import { TaskferryError } from '../../errors.ts';
-import { type Budget, BudgetEnded } from '../budget.ts';
+import { type Budget, BudgetEnded, type Party } from '../budget.ts';
 import type { ConnectContext, Connection, PerformOptions, StepReply } from '../driver.ts';
 import type { HttpStep, HttpUpstream } from './compiled.ts';
 import { ConnectRefused } from './connectors.ts';
@@ -52,7 +52,7 @@ export function connectHttp(
 
   /** One request on the wire, within the budget. */
   const send = async (prepared: Prepared, plan: Plan, fresh: boolean): Promise<Sent> => {
-    const release = (await budget?.acquire(plan.signal)) ?? (() => {});
+    const release = (await budget?.acquire(plan.signal, plan.party)) ?? (() => {});
     let dispatcher: Dispatcher | undefined;
     const mark = sockets.mark();
     try {
@@ -95,12 +95,13 @@ export function connectHttp(
   };
 
   return {
-    async perform(step, scope, { signal, maxBytes, headers } = {}) {
+    async perform(step, scope, { signal, maxBytes, headers, forCaller = false } = {}) {
       const bodyCap = maxBytes ?? upstream.maxBytes;
       const discard = step.read === 'none';
       const plan: Plan = {
         step,
         bodyCap,
+        party: forCaller ? 'caller' : 'task',
         discard,
         // Enough of it is kept to tell a rate limit by its message.
         maxBytes: discard ? Math.min(bodyCap, discardedBytes) : bodyCap,
@@ -129,6 +130,7 @@ const discardedBytes = 64 * 1024;
 
 interface Plan {
   step: HttpStep;
+  party: Party;
   /** Most bytes of a body, decoded. */
   bodyCap: number;
   /** Most bytes as they arrive. */
