@@ -3,7 +3,6 @@
 import { createServer, type Server as HttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { localhostAllowedHostnames, localhostAllowedOrigins } from '@modelcontextprotocol/server';
-import { systemClock } from './clock.ts';
 import type { ServedAdapter } from './config/registry.ts';
 import type { Settings } from './config/settings.ts';
 import type { Driver } from './drivers/driver.ts';
@@ -19,6 +18,7 @@ import { renderOutcome } from './mcp/render.ts';
 import { createLog, type Log } from './observability/log.ts';
 import { createMetrics, type Metrics } from './observability/metrics.ts';
 import { startLocalScheduler } from './scheduler/local.ts';
+import { createSteadyClock } from './steady-clock.ts';
 import { openSqliteStore } from './stores/sqlite.ts';
 import type { Store } from './stores/store.ts';
 import { createChanges } from './tasks/changes.ts';
@@ -71,7 +71,7 @@ export async function startServer({
   environment,
 }: ServerOptions): Promise<RunningServer> {
   refuseOpenBind(settings.listen.host);
-  const clock = systemClock;
+  const clock = createSteadyClock();
   const metrics = createMetrics();
   // The log redacts with the secrets of all adapters, which are known once the upstreams are made.
   let redact = (text: string): string => text;
@@ -166,6 +166,7 @@ export async function startServer({
       clock,
       log,
       follow: (ref) => tasks.follow(ref),
+      expire: (ref) => tasks.expire(ref),
       budget: (adapter) => upstreams.budget(adapter),
       callsPerSecond: (adapter) => upstreams.callsPerSecond(adapter),
     });

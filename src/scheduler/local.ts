@@ -1,20 +1,23 @@
 // The scheduler of a single instance: finds due tasks in the store, follows them within their upstream's budget,
 // spreads the backlog after a restart, and purges what has expired.
 
-import type { Clock } from '../clock.ts';
 import type { Log } from '../observability/log.ts';
+import type { SteadyClock } from '../steady-clock.ts';
 import type { Store } from '../stores/store.ts';
 import type { TaskRef } from '../tasks/task.ts';
+import { endOverdue } from './deadlines.ts';
 import { createLane, type Lane, type LaneBudget } from './lane.ts';
 import { purgeExpired } from './purge.ts';
 import { spreadBacklog } from './spread.ts';
 
 export interface LocalSchedulerOptions {
   store: Store;
-  clock: Clock;
+  clock: SteadyClock;
   log: Pick<Log, 'info' | 'warn' | 'error'>;
   /** One tick of a leased task, which reschedules the task itself. Should one throw, the task is tried again later. */
   follow(ref: TaskRef): Promise<void>;
+  /** Ends a leased task that is past its deadline, without waiting for its upstream. */
+  expire(ref: TaskRef): Promise<void>;
   budget(adapter: string): LaneBudget;
   /** Calls per second that an adapter's rate allows; undefined when it has none. Only for spreading a backlog. */
   callsPerSecond?(adapter: string): number | undefined;
@@ -40,7 +43,7 @@ const rescanEvery = 30_000;
 const startRetry = 1_000;
 
 export function startLocalScheduler(options: LocalSchedulerOptions): LocalScheduler {
-  const { store, clock, log, follow, budget, leaseMs = 120_000 } = options;
+  const { store, clock, log, follow, expire, budget, leaseMs = 120_000 } = options;
   const ending = new AbortController();
   const { signal } = ending;
   const lanes = new Map<string, Lane>();
@@ -68,8 +71,25 @@ export function startLocalScheduler(options: LocalSchedulerOptions): LocalSchedu
     }
   };
 
+  /** Looks that a clock which was set back has left far ahead. A store that fails is asked again at the next start. */
+  const pullForward = async (): Promise<void> => {
+    try {
+      const tasks = await store.pullForward(clock.now());
+      if (tasks > 0)
+        log.warn({ tasks }, 'the wall clock was set back: tasks are looked at now instead of later');
+    } catch (error) {
+      log.warn({ err: error }, 'looks could not be brought forward after the wall clock was set back');
+    }
+  };
+  clock.onSetBack(() => {
+    void pullForward().then(() => {
+      for (const adapter of lanes.keys()) wake(adapter, clock.now());
+    });
+  });
+
   const begin = async (): Promise<void> => {
     await started;
+    await pullForward();
     await spreadBacklog({
       store,
       clock,
@@ -78,7 +98,7 @@ export function startLocalScheduler(options: LocalSchedulerOptions): LocalSchedu
       callsPerSecond: (adapter) => options.callsPerSecond?.(adapter),
     });
     open = true;
-    await rescan();
+    await Promise.all([rescan(), endOverdue({ store, clock, log, expire, leaseMs, signal })]);
   };
 
   const rescan = async (): Promise<void> => {

@@ -15,22 +15,12 @@ const purgeEvery = 60_000;
 const slice = 500;
 /** Milliseconds between slices. */
 const pauseBetween = 50;
-/** A larger jump of the wall clock between two purges may be a mistake, which the system sets right soon. */
-const suspiciousJump = 3_600_000;
-
 /** Purges every minute until `signal` aborts. */
 export async function purgeExpired({ store, clock, log, signal }: PurgeOptions): Promise<void> {
-  let offset = clock.now() - clock.monotonic();
   let failing = false;
   for (;;) {
     await clock.sleep(purgeEvery, signal);
     if (signal.aborted) return;
-    const jumped = clock.now() - clock.monotonic() - offset;
-    offset += jumped;
-    if (jumped > suspiciousJump) {
-      log.warn({ jumpMs: Math.round(jumped) }, 'the wall clock jumped ahead; nothing is purged for a minute');
-      continue;
-    }
     try {
       while (!signal.aborted && (await store.purge(clock.now(), slice)) === slice) {
         await clock.sleep(pauseBetween, signal);

@@ -3,7 +3,7 @@
 import { StoreError } from '../errors.ts';
 import type { Schedule, TaskRef } from '../tasks/task.ts';
 import { createDueList, type DueEntry, type DueList } from './memory/due-list.ts';
-import type { Store, StoredTask } from './store.ts';
+import { type Store, type StoredTask, unendedGrace } from './store.ts';
 import { decodeTask, encodeSave, encodeTask, type TaskRow, wholeSchedule } from './task-row.ts';
 
 interface Entry {
@@ -33,14 +33,14 @@ export function createMemoryStore(): Store {
     if (entry.due !== undefined) listOf(entry.row.adapter).remove(entry.due);
     entry.due = undefined;
   };
-  const place = (entry: Entry, schedule: Schedule, leaseUntil: number): void => {
+  const place = (entry: Entry, schedule: Schedule & { deadline: number }, leaseUntil: number): void => {
     unschedule(entry);
     const { caller, id, adapter } = entry.row;
-    entry.due = { caller, id, ...wholeSchedule(schedule), leaseUntil };
+    entry.due = { caller, id, ...wholeSchedule(schedule), deadline: schedule.deadline, leaseUntil };
     listOf(adapter).add(entry.due);
   };
   const moveTo = (entry: Entry, due: DueEntry, dueAt: number): void =>
-    place(entry, { dueAt, intervalMs: due.intervalMs }, due.leaseUntil);
+    place(entry, { ...due, dueAt }, due.leaseUntil);
 
   const removeEntry = (entry: Entry): void => {
     unschedule(entry);
@@ -62,7 +62,7 @@ export function createMemoryStore(): Store {
       if (entries.has(keyOf(row))) throw new StoreError('store_failed', 'a task with this id exists');
       const entry: Entry = { row, outcome: undefined, due: undefined };
       entries.set(keyOf(row), entry);
-      place(entry, schedule, Math.round(leaseUntil));
+      place(entry, { ...schedule, deadline: Math.ceil(task.deadline) }, Math.round(leaseUntil));
       if (!texts.has(row.digest)) texts.set(row.digest, adapterText);
       return { kind: 'inserted' };
     },
@@ -80,7 +80,7 @@ export function createMemoryStore(): Store {
       entry.row = { ...encodeSave(task), adapter, digest, tool, start_key, input };
       entry.outcome = outcome ?? entry.outcome;
       if (schedule === null || task.stage === 'ended') unschedule(entry);
-      else if (schedule !== undefined) place(entry, schedule, 0);
+      else if (schedule !== undefined) place(entry, { ...schedule, deadline: Math.ceil(task.deadline) }, 0);
       else if (dueBy !== undefined && entry.due !== undefined && entry.due.dueAt > dueBy) {
         moveTo(entry, entry.due, dueBy);
       }
@@ -96,7 +96,7 @@ export function createMemoryStore(): Store {
       refuseClosed();
       const entry = find(ref);
       if (entry?.due === undefined || entry.row.version !== version) return false;
-      place(entry, schedule, 0);
+      place(entry, { ...schedule, deadline: entry.due.deadline }, 0);
       return true;
     },
     async lease(ref, now, until) {
@@ -113,6 +113,25 @@ export function createMemoryStore(): Store {
     async nextDue(adapter) {
       refuseClosed();
       return dueLists.get(adapter)?.next();
+    },
+    async pastDeadline(time, limit) {
+      refuseClosed();
+      return [...entries.values()]
+        .flatMap(({ due }) =>
+          due !== undefined && due.deadline <= time && due.leaseUntil <= time ? [due] : [],
+        )
+        .sort((a, b) => a.deadline - b.deadline || (a.id < b.id ? -1 : 1))
+        .slice(0, limit)
+        .map(({ caller, id }) => ({ caller, id }));
+    },
+    async pullForward(now) {
+      refuseClosed();
+      const time = Math.round(now);
+      const ahead = [...entries.values()].filter(
+        ({ due }) => due !== undefined && due.dueAt > time + 2 * due.intervalMs + 60_000,
+      );
+      for (const entry of ahead) if (entry.due !== undefined) moveTo(entry, entry.due, time);
+      return ahead.length;
     },
     async scheduledAdapters() {
       refuseClosed();
@@ -136,7 +155,7 @@ export function createMemoryStore(): Store {
     async purge(time, limit) {
       refuseClosed();
       const expired = [...entries.values()]
-        .filter((entry) => entry.row.expires_at <= time)
+        .filter(({ row }) => row.expires_at <= (row.stage === 'ended' ? time : time - unendedGrace))
         .sort((a, b) => a.row.expires_at - b.row.expires_at)
         .slice(0, limit);
       for (const entry of expired) removeEntry(entry);

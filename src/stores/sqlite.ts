@@ -77,6 +77,7 @@ function createStore(file: string, reader: Reader, writer: Writer, lock: StoreLo
         kind: 'insert',
         row: encodeTask(task),
         ...wholeSchedule(schedule),
+        deadline: Math.ceil(task.deadline),
         leaseUntil: Math.round(leaseUntil),
         text: adapterText,
       });
@@ -108,6 +109,8 @@ function createStore(file: string, reader: Reader, writer: Writer, lock: StoreLo
       (await write({ kind: 'lease', caller, id, now: Math.round(now), until: Math.round(until) })) === true,
     dueBefore: (adapter, time, limit) => read(() => reader.dueBefore(adapter, time, limit)),
     nextDue: (adapter) => read(() => reader.nextDue(adapter)),
+    pastDeadline: (time, limit) => read(() => reader.pastDeadline(time, limit)),
+    pullForward: async (now) => Number(await write({ kind: 'pullForward', now: Math.round(now) })),
     scheduledAdapters: () => read(() => reader.scheduledAdapters()),
     async releaseLeases() {
       await write({ kind: 'releaseLeases' });
@@ -151,6 +154,7 @@ function createStore(file: string, reader: Reader, writer: Writer, lock: StoreLo
 
 function saveSchedule({ task, schedule, dueBy }: Save): SaveSchedule {
   if (schedule === null || task.stage === 'ended') return { kind: 'none' };
-  if (schedule !== undefined) return { kind: 'set', ...wholeSchedule(schedule) };
+  if (schedule !== undefined)
+    return { kind: 'set', ...wholeSchedule(schedule), deadline: Math.ceil(task.deadline) };
   return dueBy === undefined ? { kind: 'keep' } : { kind: 'due', by: Math.round(dueBy) };
 }

@@ -16,6 +16,9 @@ export interface StoredTask {
   outcome: string | undefined;
 }
 
+/** How long after its expiry a task goes that has not ended. Milliseconds. */
+export const unendedGrace = 86_400_000;
+
 export interface NewTask {
   task: Task;
   schedule: Schedule;
@@ -73,6 +76,13 @@ export interface Store {
   dueBefore(adapter: string, time: number, limit: number): Promise<TaskRef[]>;
   /** When the next unleased task of `adapter` is due (a lease that ends counts as due then). */
   nextDue(adapter: string): Promise<number | undefined>;
+  /** Up to `limit` unleased tasks, of any adapter, whose deadline is at or before `time`, most overdue first. */
+  pastDeadline(time: number, limit: number): Promise<TaskRef[]>;
+  /**
+   * After the wall clock was set back: looks that lie further ahead of `now` than a poll interval could have put
+   * them are due at once. @returns how many.
+   */
+  pullForward(now: number): Promise<number>;
   /** Adapters that have scheduled tasks. */
   scheduledAdapters(): Promise<string[]>;
   /** After a restart of the only process: ends all leases, as their holder is gone. */
@@ -80,7 +90,10 @@ export interface Store {
   /** Spreads tasks of `adapter` that are due before `now` evenly over [now, now + windowMs]. @returns how many. */
   spread(adapter: string, now: number, windowMs: number): Promise<number>;
 
-  /** Removes up to `limit` tasks with `expiresAt` at or before `time`, and texts no task follows. @returns how many. */
+  /**
+   * Removes up to `limit` ended tasks with `expiresAt` at or before `time`, and texts no task follows. One that has
+   * not ended, as its record can't be read, goes a day later. @returns how many.
+   */
   purge(time: number, limit: number): Promise<number>;
   adapterText(digest: string): Promise<string | undefined>;
   /** Digests with a stored text. */

@@ -34,7 +34,7 @@ export async function follow(deps: TaskDeps, ref: TaskRef): Promise<void> {
   const done = (observations: Observation[]): Promise<unknown> =>
     apply(deps, ref, upstream.plan, observations, { lease: 'release', known: stored });
 
-  if (task.stage === 'finishing') return void (await done(await finish(upstream, task, overdue)));
+  if (task.stage === 'finishing') return void (await done(await finish(deps, upstream, task, overdue)));
   if (overdue) return void (await done(await expire(deps, upstream, task)));
   if (task.stage === 'creating') {
     const advanced = await advanceCreate(deps, upstream, task, { recovering: true, lease: 'release' });
@@ -53,7 +53,7 @@ async function followJob(deps: TaskDeps, upstream: Upstream, task: Task): Promis
   // The upstream's budget may be paused for longer than the task has left.
   const poll = await within(deps.clock, task.deadline - deps.clock.now(), upstream.poll(viewOf(task)));
   if (poll === undefined) return [{ kind: 'deadline' }];
-  const seen = [poll.observation, ...(await resultOf(upstream, task, poll))];
+  const seen = [poll.observation, ...(await resultInTime(deps, upstream, task, poll))];
   if (!pendingWork(task) || verdictOf(poll.observation) !== undefined || isOutOfReach(poll)) return seen;
   const after = await apply(deps, task, upstream.plan, seen, { lease: 'hold' });
   if (after === undefined || after.task.stage !== 'following') return [];
@@ -107,25 +107,64 @@ async function resultOf(upstream: Upstream, task: Task, poll: Poll): Promise<Obs
 }
 
 /** The job has ended and its result could not be fetched at once: try again, in the end answer without it. */
-async function finish(upstream: Upstream, task: Task, overdue: boolean): Promise<Observation[]> {
+async function finish(
+  deps: TaskDeps,
+  upstream: Upstream,
+  task: Task,
+  overdue: boolean,
+): Promise<Observation[]> {
   const verdict = task.verdict === 'succeeded' ? 'succeeded' : 'failed';
-  const outcome = await upstream.result(viewOf(task), verdict);
+  const left = overdue ? lastLookMs : Math.max(task.deadline - deps.clock.now(), lastLookMs);
+  const outcome = await within(deps.clock, left, upstream.result(viewOf(task), verdict));
+  if (outcome === undefined) return [{ kind: 'deadline' }];
   if (outcome.kind === 'ready') return [{ kind: 'result', result: outcome.result }];
   if (overdue || task.trouble.resultTries + 1 >= resultTryLimit)
     return [{ kind: 'result', result: outcome.fallback }];
   return [{ kind: 'result_later', reason: outcome.reason, retryAfterMs: outcome.retryAfterMs }];
 }
 
+/** The result of a job that was just seen to have ended; later, when it is not there by the deadline. */
+async function resultInTime(
+  deps: TaskDeps,
+  upstream: Upstream,
+  task: Task,
+  poll: Poll,
+): Promise<Observation[]> {
+  const left = Math.max(task.deadline - deps.clock.now(), lastLookMs);
+  return (await within(deps.clock, left, resultOf(upstream, task, poll))) ?? [];
+}
+
 /** The longest a task outlives its deadline so that the upstream can be told to stop the job. */
 const lastCancelMs = 30_000;
+/** … or can be asked whether the job has ended by now. */
+const lastLookMs = 5_000;
 
 async function expire(deps: TaskDeps, upstream: Upstream, task: Task): Promise<Observation[]> {
   const deadline: Observation = { kind: 'deadline' };
   const { onTimeout } = upstream.plan.timing;
-  if (onTimeout === 'leave' || !upstream.plan.canCancel || task.stage !== 'following') return [deadline];
+  if (task.stage !== 'following') return [deadline];
+  if (onTimeout === 'leave' || !upstream.plan.canCancel) {
+    // Whoever waited for a free place, or for taskferry to be started again, may have missed the end.
+    const last = await within(deps.clock, lastLookMs, pollOnce(upstream, task));
+    const [status] = last ?? [];
+    return status?.kind === 'status' && verdictOf(status) !== undefined ? (last ?? []) : [deadline];
+  }
   // Best effort: the task ends whatever the upstream answers, and whether or not it does.
   const seen = (await within(deps.clock, lastCancelMs, cancelAtLast(upstream, task))) ?? [];
   return seen.length > 0 ? seen : [deadline];
+}
+
+/** Ends a leased task past its deadline. Its upstream is only asked to cancel, and not for long. */
+export async function expireLate(deps: TaskDeps, ref: TaskRef): Promise<void> {
+  const stored = await deps.store.get(ref);
+  if (stored?.schedule === undefined) return;
+  const { task } = stored;
+  const found = await deps.upstreams.of(task);
+  const upstream = 'missing' in found ? undefined : found.upstream;
+  const cancels = upstream?.plan.timing.onTimeout === 'cancel';
+  const seen: Observation[] = cancels ? await expire(deps, upstream, task) : [{ kind: 'deadline' }];
+  const plan = upstream?.plan ?? planWithoutAdapter(task);
+  await apply(deps, ref, plan, seen, { lease: 'release', known: stored });
 }
 
 /** @returns how the job ended, when it turns out that it has: then there is nothing to cancel. */

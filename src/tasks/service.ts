@@ -3,7 +3,7 @@
 import type { StoredTask } from '../stores/store.ts';
 import { apply, type TaskDeps } from './apply.ts';
 import type { Listener } from './changes.ts';
-import { follow } from './follow.ts';
+import { expireLate, follow } from './follow.ts';
 import type { Observation } from './observation.ts';
 import { type Started, type StartRequest, start } from './start.ts';
 import type { GivenAnswer, TaskRef } from './task.ts';
@@ -27,6 +27,8 @@ export interface TaskService {
   subscribe(ref: TaskRef, listener: Listener): () => void;
   /** One tick of a leased task; for the scheduler. */
   follow(ref: TaskRef): Promise<void>;
+  /** Ends a leased task past its deadline without waiting for its upstream; for the scheduler. */
+  expire(ref: TaskRef): Promise<void>;
 }
 
 export function createTaskService(deps: TaskDeps): TaskService {
@@ -35,6 +37,7 @@ export function createTaskService(deps: TaskDeps): TaskService {
     get: (ref) => deps.store.get(ref),
     subscribe: (ref, listener) => deps.changes.subscribe(ref, listener),
     follow: (ref) => follow(deps, ref),
+    expire: (ref) => expireLate(deps, ref),
 
     async answer(ref, answers) {
       return applyOwn(deps, ref, { kind: 'answers', answers });

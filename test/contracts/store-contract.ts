@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { RecordError, type Store } from '../../src/stores/store.ts';
+import { RecordError, type Store, unendedGrace } from '../../src/stores/store.ts';
 import type { Task, TaskRef } from '../../src/tasks/task.ts';
 import { makeEntry, makeTask, nextVersion, fixtureTime as now } from '../helpers/task-fixture.ts';
 
@@ -396,6 +396,34 @@ export function describeStore(name: string, kind: StoreKind): void {
         expect(await store.nextDue('builds')).toBe(now);
       });
 
+      it('finds tasks past their deadline whatever their adapter and schedule, but for leased ones', async () => {
+        const later = { schedule: { dueAt: now + 500, intervalMs: 3 } };
+        const second = await insert({ deadline: now - 1 }, later);
+        const first = await insert({ deadline: now - 2, adapter: 'other' }, later);
+        await insert({ deadline: now + 1 });
+        await insert({ deadline: now - 3 }, { leaseUntil: now + 1 });
+        expect(await store.pastDeadline(now, 10)).toEqual([refOf(first), refOf(second)]);
+        expect(await store.pastDeadline(now, 1)).toEqual([refOf(first)]);
+        await store.reschedule(first, { dueAt: now + 900, intervalMs: 3 }, first.version);
+        await store.save({
+          task: nextVersion(second, { deadline: now + 7 }),
+          schedule: { dueAt: now, intervalMs: 3 },
+          durable: true,
+        });
+        expect(await store.pastDeadline(now, 10)).toEqual([refOf(first)]);
+        await store.save({ task: nextVersion(first, { stage: 'ended' }), outcome: '{}', durable: true });
+        expect(await store.pastDeadline(now, 10)).toEqual([]);
+      });
+
+      it('brings forward what a clock that was set back has left far ahead', async () => {
+        const far = await insert({}, { schedule: { dueAt: now + 3_600_000, intervalMs: 5_000 } });
+        const near = await insert({}, { schedule: { dueAt: now + 60_000, intervalMs: 5_000 } });
+        expect(await store.pullForward(now)).toBe(1);
+        expect((await store.get(far))?.schedule).toEqual({ dueAt: now, intervalMs: 5_000 });
+        expect((await store.get(near))?.schedule?.dueAt).toBe(now + 60_000);
+        expect(await due()).toEqual([refOf(far)]);
+      });
+
       it('spreads overdue tasks evenly over the window, in their order, and leaves the others', async () => {
         const overdue: Task[] = [];
         for (const ago of [40, 30, 20, 10]) {
@@ -415,9 +443,9 @@ export function describeStore(name: string, kind: StoreKind): void {
 
     describe('purging and texts', () => {
       it('removes expired tasks up to the limit, oldest expiry first, and no others', async () => {
-        const last = await insert({ expiresAt: now });
-        const first = await insert({ expiresAt: now - 2 });
-        const second = await insert({ expiresAt: now - 1 });
+        const last = await insert({ expiresAt: now, stage: 'ended' });
+        const first = await insert({ expiresAt: now - 2, stage: 'ended' });
+        const second = await insert({ expiresAt: now - 1, stage: 'ended' });
         const kept = await insert({ expiresAt: now + 1 });
         expect(await store.purge(now, 2)).toBe(2);
         expect(await store.get(first)).toBeUndefined();
@@ -430,13 +458,20 @@ export function describeStore(name: string, kind: StoreKind): void {
       });
 
       it('never purges a task before its time, even by a fraction', async () => {
-        await insert({ expiresAt: now + 0.5 });
+        await insert({ expiresAt: now + 0.5, stage: 'ended' });
         expect(await store.purge(now, 10)).toBe(0);
         expect(await store.purge(now + 1, 10)).toBe(1);
       });
 
+      it('leaves a task that has not ended for another day', async () => {
+        const running = await insert({ expiresAt: now });
+        expect(await store.purge(now + unendedGrace - 1, 10)).toBe(0);
+        expect(await store.get(running)).toBeDefined();
+        expect(await store.purge(now + unendedGrace, 10)).toBe(1);
+      });
+
       it('follows a record whose expiry moved', async () => {
-        const task = await insert({ expiresAt: now });
+        const task = await insert({ expiresAt: now, stage: 'ended' });
         await store.save({ task: nextVersion(task, { expiresAt: now + 500 }), durable: true });
         expect(await store.purge(now, 10)).toBe(0);
         expect((await store.get(task))?.task.expiresAt).toBe(now + 500);
@@ -445,7 +480,7 @@ export function describeStore(name: string, kind: StoreKind): void {
 
       it('keeps one text per digest, until its last task is removed or purged', async () => {
         const removed = await insert({ digest: 'a' }, { adapterText: 'first' });
-        await insert({ digest: 'a', expiresAt: now }, { adapterText: 'first' });
+        await insert({ digest: 'a', expiresAt: now, stage: 'ended' }, { adapterText: 'first' });
         await insert({ digest: 'b', adapter: 'other' }, { adapterText: 'second' });
         expect(await store.adapterText('a')).toBe('first');
         expect((await store.adapterDigests()).sort()).toEqual(['a', 'b']);
@@ -487,7 +522,7 @@ export function describeStore(name: string, kind: StoreKind): void {
       const ended = await insert({ adapter: 'a', stage: 'creating' });
       await insert({ adapter: 'a' });
       await insert({ adapter: 'a', digest: 'digest-2' });
-      await insert({ adapter: 'b', expiresAt: now });
+      await insert({ adapter: 'b', expiresAt: now, stage: 'ended' });
       await store.save({ task: nextVersion(ended, { stage: 'ended' }), outcome: '{}', durable: true });
       await store.purge(now, 10);
       expect(await store.counts()).toEqual([

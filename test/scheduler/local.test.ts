@@ -3,6 +3,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreError } from '../../src/errors.ts';
 import { type LocalSchedulerOptions, startLocalScheduler } from '../../src/scheduler/local.ts';
+import { createSteadyClock } from '../../src/steady-clock.ts';
 import { createMemoryStore } from '../../src/stores/memory.ts';
 import { RecordError, type Store } from '../../src/stores/store.ts';
 import type { Task, TaskRef } from '../../src/tasks/task.ts';
@@ -44,7 +45,8 @@ function createWorld({
   store = createMemoryStore(),
   ...given
 }: WorldOptions = {}): World {
-  const clock = createFakeClock();
+  const system = createFakeClock();
+  const clock = { ...system, ...createSteadyClock(system) };
   const lines: Line[] = [];
   const write = (level: Line['level']) => (fields: unknown, message?: unknown) =>
     void lines.push({ level, fields: Object(fields), message: String(message) });
@@ -67,6 +69,7 @@ function createWorld({
           share: () => 0,
           nextFreeAt: () => Number.POSITIVE_INFINITY,
         })),
+      expire: async () => {},
       async follow(ref) {
         const stored = await store.get(ref);
         if (stored === undefined) return;
@@ -569,14 +572,19 @@ describe('resting', () => {
   it('asks the store only now and then while nothing is due', async () => {
     const { store, calls } = watched(createMemoryStore());
     const world = createWorld({ store });
-    await add(world, 40 * 86_400_000, { expiresAt: world.clock.now() + 90 * 86_400_000 });
+    const far = 40 * 86_400_000;
+    const entry = makeEntry({
+      deadline: world.clock.now() + 2 * far,
+      expiresAt: world.clock.now() + 3 * far,
+    });
+    await store.insert({ ...entry, schedule: { dueAt: world.clock.now() + far, intervalMs: far } });
     await start(world);
     await world.clock.advance(1_000);
     calls.length = 0;
     await world.clock.advance(600_000);
-    // Every 30 s: which adapters, what is due, what next; and a purge a minute.
-    expect(calls.length).toBeLessThanOrEqual(75);
-    expect(world.clock.timers()).toBeLessThanOrEqual(3);
+    // Every 30 s: which adapters, what is due, what next; deadlines every 10 s; and a purge a minute.
+    expect(calls.length).toBeLessThanOrEqual(135);
+    expect(world.clock.timers()).toBeLessThanOrEqual(4);
   });
 
   it('holds nothing for each task that waits', async () => {
@@ -584,7 +592,7 @@ describe('resting', () => {
     for (let i = 0; i < 1_000; i++) await add(world, 60_000 + i);
     await start(world);
     await world.clock.advance(1_000);
-    expect(world.clock.timers()).toBeLessThanOrEqual(3);
+    expect(world.clock.timers()).toBeLessThanOrEqual(4);
   });
 });
 
@@ -607,7 +615,7 @@ describe('purging', () => {
     const { store, calls } = watched(createMemoryStore());
     const world = createWorld({ store });
     for (let i = 0; i < 1_200; i++) {
-      const entry = makeEntry({ expiresAt: world.clock.now() + 30_000 });
+      const entry = makeEntry({ stage: 'ended', expiresAt: world.clock.now() + 30_000 });
       await store.insert({ ...entry, schedule: { dueAt: world.clock.now() + 9e8, intervalMs } });
     }
     const kept = await add(world, 9e8);
@@ -617,22 +625,6 @@ describe('purging', () => {
     expect(calls.filter((name) => name === 'purge')).toHaveLength(3);
     expect(await store.counts()).toEqual([{ adapter: 'builds', stage: 'following', count: 1 }]);
     expect(await store.get(kept)).toBeDefined();
-  });
-
-  it('waits for a second look when the wall clock jumps ahead', async () => {
-    const world = createWorld();
-    const task = await add(world, 9e9, { expiresAt: world.clock.now() + 7_200_000 });
-    await start(world);
-    await world.clock.advance(30_000);
-    world.clock.jump(86_400_000);
-    await world.clock.advance(31_000);
-    expect(await world.store.get(task)).toBeDefined();
-    world.clock.jump(-86_400_000);
-    await world.clock.advance(60_000);
-    expect(await world.store.get(task)).toBeDefined();
-    world.clock.jump(86_400_000);
-    await world.clock.advance(121_000);
-    expect(await world.store.get(task)).toBeUndefined();
   });
 });
 
@@ -683,5 +675,74 @@ describe('stopping', () => {
     await stopping;
     await world.clock.advance(1_000);
     expect(world.ticks).toEqual([]);
+  });
+});
+
+describe('a wall clock that is set back', () => {
+  it('delays the looks at tasks for no more than a few minutes', async () => {
+    const world = createWorld();
+    const task = await add(world, 1_000, {
+      deadline: world.clock.now() + 9e7,
+      expiresAt: world.clock.now() + 9e8,
+    });
+    await start(world);
+    await world.clock.advance(10_000);
+    world.clock.jump(-3_600_000);
+    await world.clock.advance(180_000);
+    const before = world.ticks.length;
+    await world.clock.advance(60_000);
+    expect(world.ticks.length - before).toBeGreaterThan(5);
+    expect(world.ticks.every(({ id }) => id === task.id)).toBe(true);
+  });
+
+  it('before a start is noticed by it', async () => {
+    const world = createWorld();
+    await add(world, 7 * 3_600_000, {
+      deadline: world.clock.now() + 9e7,
+      expiresAt: world.clock.now() + 9e8,
+    });
+    await start(world);
+    await world.clock.advance(10_000);
+    expect(world.ticks.length).toBeGreaterThan(0);
+    expect(world.lines).toContainEqual(
+      expect.objectContaining({ level: 'warn', message: expect.stringContaining('was set back') }),
+    );
+  });
+});
+
+describe('a deadline', () => {
+  it('is kept to though the budget of the adapter lets nothing be asked', async () => {
+    const expired: string[] = [];
+    const world = createWorld({ budget: () => ({ free: () => 0, share: () => 0, nextFreeAt: () => 9e15 }) });
+    world.options.expire = async (ref) => {
+      expired.push(ref.id);
+      await world.store.remove(ref);
+    };
+    const late = await add(world, 1_000, { deadline: world.clock.now() + 5_000 });
+    await add(world, 1_000, { deadline: world.clock.now() + 9e7 });
+    await start(world);
+    await world.clock.advance(14_000);
+    expect(expired).toEqual([]);
+    await world.clock.advance(20_000);
+    expect(expired).toEqual([late.id]);
+    expect(world.ticks).toEqual([]);
+  });
+
+  it('of many tasks is kept to in slices, one by one where a record is at fault', async () => {
+    const world = createWorld({ budget: () => ({ free: () => 0, share: () => 0, nextFreeAt: () => 9e15 }) });
+    let broken = '';
+    world.options.expire = async (ref) => {
+      if (ref.id === broken) throw new RecordError('store_failed', 'the record can’t be read');
+      await world.store.remove(ref);
+    };
+    for (let i = 0; i < 200; i++) {
+      const task = await add(world, 1_000, { deadline: world.clock.now() + 5_000 });
+      if (i === 3) broken = task.id;
+    }
+    await start(world);
+    await world.clock.advance(60_000);
+    expect(await world.store.pastDeadline(world.clock.now(), 10)).toHaveLength(0);
+    expect(await world.store.counts()).toEqual([{ adapter: 'builds', stage: 'following', count: 1 }]);
+    expect(world.lines.filter(({ level }) => level === 'error')).toHaveLength(1);
   });
 });

@@ -5,8 +5,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
 import { startLocalScheduler } from '../../src/scheduler/local.ts';
+import { createSteadyClock } from '../../src/steady-clock.ts';
 import { openSqliteStore } from '../../src/stores/sqlite.ts';
 import { makeEntry } from '../helpers/task-fixture.ts';
 import { tempDir } from '../helpers/temp-dir.ts';
@@ -40,7 +40,7 @@ async function prepareStore(path: string): Promise<void> {
       ${copies} SELECT n + 1, caller, ${id}, version, stage, adapter, digest, tool, start_key, expires_at, state, data, outcome
       FROM tasks, copy;
     INSERT INTO inputs ${copies} SELECT n + 1, input FROM inputs, copy;
-    INSERT INTO schedule ${copies} SELECT ${id}, caller, adapter, due_at, interval_ms, 0 FROM schedule, copy;
+    INSERT INTO schedule ${copies} SELECT ${id}, caller, adapter, due_at, interval_ms, 0, deadline FROM schedule, copy;
     COMMIT`);
   db.close();
 }
@@ -59,7 +59,7 @@ it('follows a hundred thousand overdue tasks within the budget, and delays nobod
   const complain = (): void => void count.errors++;
   const scheduler = startLocalScheduler({
     store,
-    clock: systemClock,
+    clock: createSteadyClock(),
     log: { info: () => {}, warn: complain, error: complain },
     callsPerSecond: () => 20_000,
     budget: (adapter) => ({
@@ -67,6 +67,7 @@ it('follows a hundred thousand overdue tasks within the budget, and delays nobod
       share: () => 0,
       nextFreeAt: () => Number.POSITIVE_INFINITY,
     }),
+    expire: async () => {},
     async follow(ref) {
       const stored = await store.get(ref);
       if (stored === undefined) throw new Error('the task is gone');

@@ -10,7 +10,7 @@ import { createPrivateFile } from '../../src/stores/sqlite/file.ts';
 import type { Operation } from '../../src/stores/sqlite/messages.ts';
 import { createRounds, type RunRound } from '../../src/stores/sqlite/rounds.ts';
 import { openSqliteStore, type SqliteStoreOptions } from '../../src/stores/sqlite.ts';
-import { RecordError, type Store } from '../../src/stores/store.ts';
+import { RecordError, type Store, unendedGrace } from '../../src/stores/store.ts';
 import { encodeTask } from '../../src/stores/task-row.ts';
 import { fixtureTime, makeEntry, makeTask, nextVersion } from '../helpers/task-fixture.ts';
 import { tempDir } from '../helpers/temp-dir.ts';
@@ -46,7 +46,7 @@ describe('a full disk', () => {
     expect(await store.counts()).toEqual([{ adapter: 'builds', stage: 'following', count: stored.length }]);
 
     // Purging is what makes space inside the file.
-    expect(await store.purge(fixtureTime + 100, 100)).toBe(100);
+    expect(await store.purge(fixtureTime + 100 + unendedGrace, 100)).toBe(100);
     await expect(store.check()).resolves.toBeUndefined();
     expect(await store.insert(makeEntry())).toEqual({ kind: 'inserted' });
   });
@@ -121,7 +121,7 @@ describe('a record that is damaged', () => {
     });
     expect((await store.get(healthy.task))?.task).toEqual(healthy.task);
     await expect(store.check()).resolves.toBeUndefined();
-    expect(await store.purge(fixtureTime, 10)).toBe(1);
+    expect(await store.purge(fixtureTime + unendedGrace, 10)).toBe(1);
   });
 });
 
@@ -161,6 +161,7 @@ describe('a round of operations', () => {
     kind: 'insert',
     row: encodeTask(task),
     ...schedule,
+    deadline: task.deadline,
     leaseUntil,
     text: adapterText,
   });

@@ -5,6 +5,7 @@ import type { TaskRef } from '../../tasks/task.ts';
 export interface DueEntry extends TaskRef {
   dueAt: number;
   intervalMs: number;
+  deadline: number;
   /** 0 when nobody has claimed it. */
   leaseUntil: number;
 }

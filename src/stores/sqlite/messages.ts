@@ -17,12 +17,21 @@ export function asStoredRow(row: Record<string, SQLOutputValue>): StoredRow {
 
 /** One change. `durable` says whether it must be on disk before its answer. */
 export type Operation =
-  | { kind: 'insert'; row: TaskRow; dueAt: number; intervalMs: number; leaseUntil: number; text: string }
+  | {
+      kind: 'insert';
+      row: TaskRow;
+      dueAt: number;
+      intervalMs: number;
+      deadline: number;
+      leaseUntil: number;
+      text: string;
+    }
   | { kind: 'save'; row: SavedRow; outcome: string | null; schedule: SaveSchedule; durable: boolean }
   | { kind: 'remove'; caller: string; id: string }
   | { kind: 'reschedule'; caller: string; id: string; dueAt: number; intervalMs: number; version: number }
   | { kind: 'lease'; caller: string; id: string; now: number; until: number }
   | { kind: 'releaseLeases' }
+  | { kind: 'pullForward'; now: number }
   | {
       kind: 'spread';
       adapter: string;
@@ -40,7 +49,7 @@ export type SaveSchedule =
   | { kind: 'keep' }
   | { kind: 'none' }
   | { kind: 'due'; by: number }
-  | { kind: 'set'; dueAt: number; intervalMs: number };
+  | { kind: 'set'; dueAt: number; intervalMs: number; deadline: number };
 
 /** What an operation answers: a row that was there (insert), done or not, how many, the value. */
 export type Answer = StoredRow | boolean | number | string | undefined;

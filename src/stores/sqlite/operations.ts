@@ -1,6 +1,7 @@
 // Carries out one operation on one connection, inside a transaction that its caller holds.
 
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import { unendedGrace } from '../store.ts';
 import { type Answer, asStoredRow, type Operation } from './messages.ts';
 
 export type Apply = (operation: Operation) => Answer;
@@ -20,15 +21,18 @@ export const sql = {
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   insertInput: 'INSERT INTO inputs (number, input) VALUES (?, ?)',
   insertSchedule: `
-    INSERT INTO schedule (id, caller, adapter, due_at, interval_ms, lease_until) VALUES (?, ?, ?, ?, ?, ?)`,
+    INSERT INTO schedule (id, caller, adapter, due_at, interval_ms, deadline, lease_until)
+    VALUES (?, ?, ?, ?, ?, ?, ?)`,
   saveTask: `
     UPDATE tasks SET version = ?, stage = ?, state = ?, data = ?, outcome = coalesce(?, outcome)
     WHERE id = ? AND caller = ? AND version = ? RETURNING adapter, expires_at`,
   // Apart, so that an ordinary save leaves the index on expires_at alone.
   saveExpiry: 'UPDATE tasks SET expires_at = ? WHERE id = ? AND caller = ?',
   setSchedule: `
-    INSERT INTO schedule (id, caller, adapter, due_at, interval_ms, lease_until) VALUES (?, ?, ?, ?, ?, 0)
-    ON CONFLICT DO UPDATE SET due_at = excluded.due_at, interval_ms = excluded.interval_ms, lease_until = 0`,
+    INSERT INTO schedule (id, caller, adapter, due_at, interval_ms, deadline, lease_until)
+    VALUES (?, ?, ?, ?, ?, ?, 0)
+    ON CONFLICT DO UPDATE SET due_at = excluded.due_at, interval_ms = excluded.interval_ms,
+      deadline = excluded.deadline, lease_until = 0`,
   dueBy: 'UPDATE schedule SET due_at = ? WHERE id = ? AND caller = ? AND due_at > ?',
   unschedule: 'DELETE FROM schedule WHERE id = ? AND caller = ?',
   removeTask: 'DELETE FROM tasks WHERE id = ? AND caller = ? RETURNING digest',
@@ -40,7 +44,11 @@ export const sql = {
   overdue:
     'SELECT id, caller FROM schedule WHERE adapter = ? AND due_at < ? ORDER BY due_at, id, caller LIMIT ?',
   moveDue: 'UPDATE schedule SET due_at = ? WHERE id = ? AND caller = ?',
-  expired: 'SELECT id, caller FROM tasks WHERE expires_at <= ? ORDER BY expires_at LIMIT ?',
+  // As much further ahead as jitter and a growing interval may put it, and a minute for what else is planned.
+  pullForward: 'UPDATE schedule SET due_at = ?1 WHERE due_at > ?1 + 2 * interval_ms + 60000',
+  expired: `
+    SELECT id, caller FROM tasks WHERE expires_at <= ?1 AND (stage = 'ended' OR expires_at <= ?1 - ${unendedGrace})
+    ORDER BY expires_at LIMIT ?2`,
   countDigest: 'SELECT 1 FROM tally WHERE digest = ? AND tasks > 0 LIMIT 1',
   removeTally: 'DELETE FROM tally WHERE digest = ?',
   removeText: 'DELETE FROM adapters WHERE digest = ?',
@@ -95,8 +103,8 @@ export function prepareOperations(db: DatabaseSync): Apply {
           row.data,
         );
         run('insertInput', lastInsertRowid, row.input);
-        const { dueAt, intervalMs, leaseUntil } = operation;
-        run('insertSchedule', row.id, row.caller, row.adapter, dueAt, intervalMs, leaseUntil);
+        const { dueAt, intervalMs, deadline, leaseUntil } = operation;
+        run('insertSchedule', row.id, row.caller, row.adapter, dueAt, intervalMs, deadline, leaseUntil);
         return undefined;
       }
       case 'save': {
@@ -117,7 +125,8 @@ export function prepareOperations(db: DatabaseSync): Apply {
         else if (schedule.kind === 'due') run('dueBy', schedule.by, row.id, row.caller, schedule.by);
         else if (schedule.kind === 'set') {
           const adapter = saved.adapter as string;
-          run('setSchedule', row.id, row.caller, adapter, schedule.dueAt, schedule.intervalMs);
+          const { dueAt, intervalMs, deadline } = schedule;
+          run('setSchedule', row.id, row.caller, adapter, dueAt, intervalMs, deadline);
         }
         return true;
       }
@@ -134,6 +143,8 @@ export function prepareOperations(db: DatabaseSync): Apply {
         return run('lease', operation.until, operation.id, operation.caller, operation.now) > 0;
       case 'releaseLeases':
         return run('releaseLeases');
+      case 'pullForward':
+        return run('pullForward', operation.now);
       case 'spread': {
         const { adapter, now, windowMs, done, total, limit } = operation;
         const refs = statements.overdue.all(adapter, now, limit);

@@ -11,6 +11,7 @@ export interface Reader {
   get(ref: TaskRef): StoredTask | undefined;
   dueBefore(adapter: string, time: number, limit: number): TaskRef[];
   nextDue(adapter: string): number | undefined;
+  pastDeadline(time: number, limit: number): TaskRef[];
   scheduledAdapters(): string[];
   overdue(adapter: string, now: number): number;
   adapterText(digest: string): string | undefined;
@@ -26,6 +27,9 @@ export const queries = {
   dueBefore: `
     SELECT id, caller FROM schedule WHERE adapter = ?1 AND due_at <= ?2 AND lease_until <= ?2
     ORDER BY due_at, id, caller LIMIT ?3`,
+  pastDeadline: `
+    SELECT id, caller FROM schedule WHERE deadline <= ?1 AND lease_until <= ?1
+    ORDER BY deadline, id, caller LIMIT ?2`,
   nextUnleased: `
     SELECT due_at AS due FROM schedule WHERE adapter = ? AND lease_until = 0 ORDER BY due_at LIMIT 1`,
   nextLeaseEnd: `
@@ -51,6 +55,7 @@ export function createReader(file: string): Reader {
   const db = openReader(file);
   const get = db.prepare(queries.get);
   const dueBefore = db.prepare(queries.dueBefore);
+  const pastDeadline = db.prepare(queries.pastDeadline);
   const nextUnleased = db.prepare(queries.nextUnleased);
   const nextLeaseEnd = db.prepare(queries.nextLeaseEnd);
   const overdue = db.prepare(queries.overdue);
@@ -65,8 +70,8 @@ export function createReader(file: string): Reader {
       const row = get.get(id, caller);
       return row === undefined ? undefined : toStored(asStoredRow(row));
     },
-    dueBefore: (adapter, time, limit) =>
-      dueBefore.all(adapter, time, limit).map((row) => ({ caller: String(row.caller), id: String(row.id) })),
+    dueBefore: (adapter, time, limit) => dueBefore.all(adapter, time, limit).map(toRef),
+    pastDeadline: (time, limit) => pastDeadline.all(time, limit).map(toRef),
     nextDue(adapter) {
       const times = [nextUnleased.get(adapter)?.due, nextLeaseEnd.get(adapter)?.due];
       const known = times.filter((time) => typeof time === 'number');
@@ -85,6 +90,10 @@ export function createReader(file: string): Reader {
       })),
     close: () => db.close(),
   };
+}
+
+function toRef(row: { [column: string]: unknown }): TaskRef {
+  return { caller: String(row.caller), id: String(row.id) };
 }
 
 export function toStored(row: StoredRow): StoredTask {

@@ -75,4 +75,13 @@ export const migrations: readonly string[] = [
       ON CONFLICT DO UPDATE SET tasks = tasks + 1;
   END;
   `,
+  // Deadlines are kept though an adapter's budget lets nothing be polled, so they are found without it.
+  `
+  ALTER TABLE schedule ADD COLUMN deadline INTEGER NOT NULL DEFAULT 0;
+  UPDATE schedule SET deadline = (
+    SELECT CAST(json_extract(t.state, '$.deadline') AS INTEGER) FROM tasks t
+    WHERE t.id = schedule.id AND t.caller = schedule.caller
+  );
+  CREATE INDEX schedule_deadline ON schedule (deadline);
+  `,
 ];
