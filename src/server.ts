@@ -15,6 +15,7 @@ import { createHttpApp } from './mcp/http.ts';
 import { type TaskListen, withTaskListen } from './mcp/listen.ts';
 import { createMcp } from './mcp/mcp-handler.ts';
 import { renderOutcome } from './mcp/render.ts';
+import { createUsedConfirmations } from './mcp/used-confirmations.ts';
 import { createLog, type Log } from './observability/log.ts';
 import { createMetrics, type Metrics } from './observability/metrics.ts';
 import { startLocalScheduler } from './scheduler/local.ts';
@@ -114,6 +115,7 @@ export async function startServer({
       tasks,
       clock,
       codec,
+      confirmations: createUsedConfirmations(clock),
       envOf: ({ servedAs }) => upstreams.env(servedAs),
       redact: (text) => upstreams.redact(text),
       stopping: stopping.signal,

@@ -28,6 +28,8 @@ interface ConfirmState {
   tool: string;
   args: string;
   digest: string;
+  /** The client's own start key: one confirmation starts one job, under whatever key. */
+  startKey: string | undefined;
   /** Accepted answers so far, as exact JSON text. */
   answers: string;
   nonce: string;
@@ -35,7 +37,8 @@ interface ConfirmState {
 
 export type StateCodec = Pick<RequestStateCodec<ConfirmState>, 'mint' | 'verify'>;
 
-const stateSeconds = 600;
+/** How long a requestState is valid. */
+export const stateSeconds = 600;
 
 /** @param keys the first signs; all of them verify, so that a key can be rotated. At least 32 bytes each. */
 export function createStateCodec(keys: readonly string[]): StateCodec {
@@ -70,13 +73,14 @@ export async function confirm(
   served: ServedTool,
   args: JsonObject,
   env: JsonObject,
+  startKey: string | undefined,
   codec: StateCodec,
   context: ServerContext,
 ): Promise<Confirmed> {
   if (served.tool.confirm.length === 0) return { kind: 'confirmed', answers: {}, nonce: undefined };
   const state = context.mcpReq.requestState<ConfirmState>();
   const argsHash = hashOf(args);
-  if (state !== undefined && !belongs(state, served, argsHash)) {
+  if (state !== undefined && !(belongs(state, served, argsHash) && state.startKey === startKey)) {
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'requestState belongs to another call');
   }
   const answers = state === undefined ? {} : answersOf(state, served);
@@ -99,6 +103,7 @@ export async function confirm(
       tool: served.name,
       args: argsHash,
       digest: served.adapter.digest,
+      startKey,
       answers: stringifyExact(answers),
       nonce,
     };

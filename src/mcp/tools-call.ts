@@ -20,12 +20,15 @@ import {
   tasksRequired,
 } from './request.ts';
 import { createTaskResult, unanswerable } from './snapshot.ts';
+import type { UsedConfirmations } from './used-confirmations.ts';
 
 export interface CallDeps {
   catalog: Catalog;
   tasks: TaskService;
   clock: Clock;
   codec: StateCodec;
+  /** Those of plain tools, which keep no record that a replay could find. */
+  confirmations: UsedConfirmations;
   /** Values of the adapter's `env`. */
   envOf(served: ServedTool): JsonObject;
   /** Replaces known secret values. */
@@ -59,8 +62,14 @@ export async function callTool(deps: CallDeps, params: CallParams, context: Serv
     );
   }
   const clientKey = startKeyOf(context);
-  const confirmed = await confirm(served, read.args, deps.envOf(served), deps.codec, context);
+  const confirmed = await confirm(served, read.args, deps.envOf(served), clientKey, deps.codec, context);
   if (confirmed.kind === 'answer') return confirmed.result;
+  if (tool.kind === 'call' && confirmed.nonce !== undefined && !deps.confirmations.use(confirmed.nonce)) {
+    throw new ProtocolError(
+      ProtocolErrorCode.InvalidParams,
+      'requestState was used before: call the tool again to be asked anew',
+    );
+  }
   if (tool.kind === 'call') return callDirectly(deps, served, read.args, confirmed.answers, context);
   const started = await deps.tasks.start({
     caller: localCaller,

@@ -28,7 +28,7 @@ export interface LocalSchedulerOptions {
 export interface LocalScheduler {
   /**
    * Resolves when the leases of the last process are released. Insert no task before: its lease would go too.
-   * Never rejects: while the store fails, it is tried again.
+   * Rejects with the StoreError of a store that takes no writes for five seconds, such as one on a full disk.
    */
   started: Promise<void>;
   /** A task of `adapter` was scheduled for `dueAt` (wall time). Cheap; asks the store for nothing. */
@@ -39,8 +39,9 @@ export interface LocalScheduler {
 
 /** Milliseconds between looks for adapters and tasks of which no wake told. */
 const rescanEvery = 30_000;
-/** Milliseconds between tries to begin with a store that fails. */
+/** Milliseconds between tries to begin with a store that fails, and for how long it is tried. */
 const startRetry = 1_000;
+const startLimit = 5_000;
 
 export function startLocalScheduler(options: LocalSchedulerOptions): LocalScheduler {
   const { store, clock, log, follow, expire, budget, leaseMs = 120_000 } = options;
@@ -61,10 +62,12 @@ export function startLocalScheduler(options: LocalSchedulerOptions): LocalSchedu
   };
 
   const releaseLeases = async (): Promise<void> => {
+    const until = clock.monotonic() + startLimit;
     for (let tries = 0; !signal.aborted; tries++) {
       try {
         return await store.releaseLeases();
       } catch (error) {
+        if (clock.monotonic() >= until) throw error;
         if (tries === 0) log.warn({ err: error }, 'the store fails; the scheduler waits for it to begin');
         await clock.sleep(startRetry, signal);
       }
@@ -88,7 +91,12 @@ export function startLocalScheduler(options: LocalSchedulerOptions): LocalSchedu
   });
 
   const begin = async (): Promise<void> => {
-    await started;
+    try {
+      await started;
+    } catch {
+      // Whoever waits for `started` is told.
+      return;
+    }
     await pullForward();
     await spreadBacklog({
       store,

@@ -54,7 +54,8 @@ async function followJob(deps: TaskDeps, upstream: Upstream, task: Task): Promis
   const poll = await within(deps.clock, task.deadline - deps.clock.now(), upstream.poll(viewOf(task)));
   if (poll === undefined) return [{ kind: 'deadline' }];
   const seen = [poll.observation, ...(await resultInTime(deps, upstream, task, poll))];
-  if (!pendingWork(task) || verdictOf(poll.observation) !== undefined || isOutOfReach(poll)) return seen;
+  if (!pendingWork(task) || verdictOf(poll.observation) !== undefined || mustWait(deps, task, poll))
+    return seen;
   const after = await apply(deps, task, upstream.plan, seen, { lease: 'hold' });
   if (after === undefined || after.task.stage !== 'following') return [];
   return send(deps, upstream, after.task, poll);
@@ -82,9 +83,17 @@ function hasChanged({ stem, fingerprint }: PendingAnswer, { observation }: Poll)
   return observation.questions.some((now) => now.stem === stem && now.fingerprint !== fingerprint);
 }
 
-/** Nothing can be sent where nothing can be read; the trouble is stored and the sending tried again later. */
-function isOutOfReach({ observation }: Poll): boolean {
-  return observation.kind === 'unreachable' || observation.kind === 'credential';
+/** How long a cancel waits for a status that can't be read: which request cancels may depend on where the job stands. */
+const blindCancelMs = 10_000;
+
+/**
+ * Little can be sent where nothing can be read: the trouble is stored and the sending tried again later. Only a
+ * cancel does not wait for long, as the way to it may be open.
+ */
+function mustWait(deps: TaskDeps, task: Task, { observation }: Poll): boolean {
+  if (observation.kind !== 'unreachable' && observation.kind !== 'credential') return false;
+  const { cancel } = task;
+  return cancel?.state !== 'requested' || deps.clock.now() - cancel.requestedAt < blindCancelMs;
 }
 
 /**

@@ -41,6 +41,14 @@ tools:
       state: { of: response.body.state, working: [running], succeeded: [done], cancelled: [cancelled] }
     cancel: { request: "POST /jobs/\${{ job.id }}/cancel" }
     timing: { every: 200ms, max: 1s, timeout: 5m, keep: 5m }
+  plain_asked:
+    description: Asks before it calls.
+    confirm:
+      - key: sure
+        message: Really?
+        schema: { type: object, properties: { yes: { type: boolean } } }
+    call: { request: GET /greet, query: { name: x } }
+    result: { text: called }
   moving:
     description: Shows progress.
     withoutTasks: { wait: 3s }
@@ -183,6 +191,43 @@ describe('confirm', () => {
     expect(second.body.result.taskId).toBe(first.body.result.taskId);
   });
 
+  it('starts one job, whatever keys of its own the client repeats the answer with', async () => {
+    const asked = (params: object, key?: string) =>
+      request(
+        'tools/call',
+        { name: 'asked', arguments: { target: 'production' }, ...params },
+        key === undefined ? {} : { meta: { 'taskferry/idempotencyKey': key } },
+      );
+    const { requestState } = (await asked({}, 'mine-1')).body.result;
+    const responses = { requestState, inputResponses: { sure: yes } };
+    const first = (await asked(responses, 'mine-1')).body.result.taskId;
+    expect(first).toBeDefined();
+    expect((await asked(responses, 'mine-1')).body.result.taskId).toBe(first);
+    for (const other of ['mine-2', undefined])
+      expect((await asked(responses, other)).body.error.code).toBe(-32602);
+    // Asked anew under the same key: still the same job.
+    const again = (await asked({}, 'mine-1')).body.result;
+    const second = await asked({ requestState: again.requestState, inputResponses: { sure: yes } }, 'mine-1');
+    expect(second.body.result.taskId).toBe(first);
+  });
+
+  it('of a plain tool counts once', async () => {
+    const asked = await call('plain_asked', {});
+    const { requestState } = asked.body.result;
+    const use = () =>
+      request('tools/call', {
+        name: 'plain_asked',
+        arguments: {},
+        requestState,
+        inputResponses: { sure: yes },
+      });
+    expect((await use()).body.result.content[0].text).toBe('called');
+    expect((await use()).body.error).toMatchObject({
+      code: -32602,
+      message: expect.stringContaining('used before'),
+    });
+  });
+
   it.each(['decline', 'cancel'])('starts nothing after a %s', async (action) => {
     const { requestState } = await ask();
     expect((await answer(requestState, { action })).body.result).toMatchObject({
@@ -305,7 +350,7 @@ it('lists the tools in the order of the adapters and files, with their schemas u
   const { body } = await request('tools/list', {});
   const names = body.result.tools.map(({ name }: { name: string }) => name);
   expect(names.indexOf('greet')).toBeLessThan(names.indexOf('typed'));
-  expect(names.slice(-3)).toEqual(['typed', 'asked', 'moving']);
+  expect(names.slice(-3)).toEqual(['asked', 'plain_asked', 'moving']);
   const region = body.result.tools.find(({ name }: { name: string }) => name === 'region_job');
   expect(region.inputSchema.properties.region['x-mcp-header']).toBe('Region');
   expect(body.result).toMatchObject({ ttlMs: 60_000, cacheScope: 'private' });

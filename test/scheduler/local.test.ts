@@ -678,6 +678,22 @@ describe('stopping', () => {
   });
 });
 
+describe('a store that takes no writes at the start', () => {
+  it('fails the start after some seconds, with its own error', async () => {
+    const { store, failWith } = watched(createMemoryStore());
+    const world = createWorld({ store });
+    failWith(new StoreError('store_full', 'no space left'));
+    const scheduler = startLocalScheduler(world.options);
+    onTestFinished(() => scheduler.stop());
+    const outcome = scheduler.started.then(
+      () => 'started',
+      (error: StoreError) => error.code,
+    );
+    await world.clock.advance(7_000);
+    expect(await outcome).toBe('store_full');
+  });
+});
+
 describe('a wall clock that is set back', () => {
   it('delays the looks at tasks for no more than a few minutes', async () => {
     const world = createWorld();

@@ -48,6 +48,20 @@ describe('a cancel', () => {
     expect(cancels(service)).toBe(1);
   });
 
+  it.each([
+    ['is unreachable', always(503, '')],
+    ['refuses the credential', always(401, '')],
+  ])('is sent within seconds though the status %s', async (_name, polls) => {
+    const service = await following(polls);
+    const { task, clock } = service;
+    await service.tasks.cancel(task);
+    expect((await service.tick(task)).task.cancel?.state).toBe('requested');
+    const begin = clock.now();
+    await service.until(task, ({ cancel }) => cancel?.state === 'sent', 20);
+    expect(cancels(service)).toBe(1);
+    expect(clock.now() - begin).toBeLessThan(30_000);
+  });
+
   it('that came too late leaves the job its own outcome', async () => {
     const service = await following([running, running, done]);
     await service.tasks.cancel(service.task);

@@ -28,8 +28,9 @@ export interface HttpOptions {
   lookup?: LookupFunction;
 }
 
-/** A limited reply that names no time stops the adapter this long. */
-const defaultPause = 60_000;
+/** A limited reply that names no time stops the adapter this long, the next one in a row twice as long … */
+const firstPause = 5_000;
+const longestPause = 60_000;
 /** The shortest stop after a limited reply, against "Retry-After: 0" in a loop. */
 const shortestPause = 1000;
 
@@ -42,6 +43,7 @@ export function connectHttp(
   const { clock = systemClock, env = process.env, budget, lookup } = options;
   const sockets = createSockets({ connectTimeout: upstream.timeouts.connect, caFile: upstream.ca, lookup });
   const closing = new AbortController();
+  let nextPause = firstPause;
 
   const prepare = (step: HttpStep, scope: Scope, headers: PerformOptions['headers']): Prepared => {
     const values: Scope = { ...scope, ...context.variables() };
@@ -88,8 +90,11 @@ export function connectHttp(
       describe: (error) => describeFault(error, faultContext),
       redact: (text) => context.redact?.(text) ?? text,
     });
-    if (reply.kind === 'reply' && reply.limited && prepared.request.own) {
-      budget?.pauseUntil(clock.now() + Math.max(reply.retryAfterMs ?? defaultPause, shortestPause));
+    if (reply.kind === 'reply' && prepared.request.own) {
+      if (reply.limited) {
+        budget?.pauseUntil(clock.now() + Math.max(reply.retryAfterMs ?? nextPause, shortestPause));
+        nextPause = Math.min(nextPause * 2, longestPause);
+      } else nextPause = firstPause;
     }
     return reply;
   };

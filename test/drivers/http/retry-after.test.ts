@@ -6,6 +6,7 @@ import { systemClock } from '../../../src/clock.ts';
 import { createBudget } from '../../../src/drivers/budget.ts';
 import { httpDate, isLimited, retryAfterMs } from '../../../src/drivers/http/retry-after.ts';
 import type { Json } from '../../../src/exact-json.ts';
+import { createFakeClock } from '../../helpers/fake-clock.ts';
 import { json } from '../../helpers/http-server.ts';
 import { text } from '../../helpers/templates.ts';
 import { connect, credentials, failed, follow, getJob, postJob, replied, serve, step } from './fixture.ts';
@@ -131,7 +132,7 @@ describe('over the wire', () => {
 
   test.each<[string, { [name: string]: string }, number, number]>([
     ['for as long as it says', { 'retry-after': '300' }, 299_000, 300_000],
-    ['for a minute when it names no time', {}, 59_000, 60_000],
+    ['for five seconds when it names no time', {}, 4_000, 5_000],
     ['for a second at least', { 'retry-after': '0' }, 1, 1000],
   ])('a limited reply pauses the whole budget %s', async (_case, headers, least, most) => {
     const server = await serve((_request, response) => json(response, 429, {}, headers));
@@ -148,6 +149,27 @@ describe('over the wire', () => {
     giveUp.abort();
     expect(failed(await waiting)).toMatchObject({ code: 'aborted', sent: false });
     expect(server.seen).toHaveLength(1);
+    budget.close();
+  });
+
+  test('limited replies in a row that name no time pause it longer each time, up to a minute', async () => {
+    let status = 429;
+    const server = await serve((_request, response) => json(response, status, {}));
+    const clock = createFakeClock();
+    const budget = createBudget({ concurrency: 8, rate: undefined }, clock);
+    const connection = connect({ baseUrl: server.origin }, credentials(), { budget, clock });
+    const pauses: number[] = [];
+    const perform = async (): Promise<void> => {
+      await clock.advance(60_000);
+      replied(await connection.perform(getJob, {}));
+      pauses.push((budget.paused() ?? clock.now()) - clock.now());
+    };
+    for (let i = 0; i < 6; i++) await perform();
+    status = 200;
+    await perform();
+    status = 429;
+    await perform();
+    expect(pauses).toEqual([5_000, 10_000, 20_000, 40_000, 60_000, 60_000, 0, 5_000]);
     budget.close();
   });
 
