@@ -1,7 +1,7 @@
 // `taskferry check`: says about each file what is wrong with it, or what it offers.
 
 import { readFileSync, statSync } from 'node:fs';
-import { formatProblem, type Problem } from '../errors.ts';
+import { formatProblem, formatWarning, type Problem } from '../errors.ts';
 import type { DriverFormat } from './driver-format.ts';
 import { type LoadedText, loadAdapter, unreadable } from './load.ts';
 import { adapterFilesIn } from './registry.ts';
@@ -60,10 +60,7 @@ function verdict(
   warnings: readonly Problem[] = [],
   good?: string,
 ): { lines: string[]; good: boolean } {
-  const lines = [
-    ...problems.map(formatProblem),
-    ...warnings.map((warning) => formatProblem({ ...warning, message: `warning: ${warning.message}` })),
-  ];
+  const lines = [...problems.map(formatProblem), ...warnings.map(formatWarning)];
   if (problems.length === 0 && good !== undefined) lines.push(good);
   return { lines, good: problems.length === 0 };
 }

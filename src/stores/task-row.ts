@@ -1,6 +1,7 @@
 // How a task is written down: a flat row of indexed columns and three JSON texts. Every store uses it, so that
 // what comes back is the same whichever store is behind.
 
+import { sentenceOf } from '../errors.ts';
 import { type Json, type JsonObject, rawJson, refuseDeep } from '../exact-json.ts';
 import type { OpenQuestion, PendingAnswer, Schedule, Stage, Task } from '../tasks/task.ts';
 import { RecordError } from './store.ts';
@@ -150,7 +151,7 @@ function readable<T>({ adapter, tool }: TaskRow, read: () => T): T {
   } catch (error) {
     throw new RecordError(
       'store_failed',
-      `the record of a task of ${tool} (${adapter}) can't be read: ${reasonOf(error)}`,
+      `the record of a task of ${tool} (${adapter}) can't be read: ${sentenceOf(error)}`,
       { fix: 'Its job may still run upstream; the record is purged when it expires.', cause: error },
     );
   }
@@ -185,7 +186,8 @@ function stringifyTyped(value: { [key: string]: Json }, { adapter, tool }: Task)
     return text;
   } catch (error) {
     // A very deep value overflows the stack of JSON.stringify: a RangeError.
-    const reason = error instanceof RangeError ? `nested deeper than ${storedDepth} levels` : reasonOf(error);
+    const reason =
+      error instanceof RangeError ? `nested deeper than ${storedDepth} levels` : sentenceOf(error);
     throw new RecordError('store_failed', `a task of ${tool} (${adapter}) can't be stored: ${reason}`, {
       fix: 'Use values that are nested less deeply.',
       cause: error,
@@ -211,8 +213,4 @@ function withTypes(value: unknown): unknown {
     for (const key in members) members[key] = withTypes(members[key]);
   }
   return value;
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
