@@ -23,8 +23,10 @@ export interface ConnectContext {
   refreshSecrets(): boolean;
   /** Replaces known secrets in excerpts of replies, before these are cut. Default: none are known. */
   redact?(text: string): string;
-  /** What may be asked of the upstream; every exchange waits for a place in it. */
+  /** What may be asked of the upstream; every exchange waits for a place in it. Default: no limits. */
   budget?: Budget;
+  /** Told of every exchange, tries that are repeated too: how long it took once it had its place in the budget. */
+  exchanged?(result: 'reply' | 'failed', ms: number): void;
 }
 
 export interface Connection<StepConfig = unknown> {

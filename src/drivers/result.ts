@@ -118,7 +118,7 @@ function render(
 ): JobResult {
   const missing: string[] = [];
   const rendered = <T>(what: string, run: () => T | undefined): T | undefined => {
-    const value = attempt(context, what, run);
+    const value = attempt(context, `${isError ? 'failure' : 'result'}: ${what}`, run);
     if (value === undefined) missing.push(what);
     return value;
   };
