@@ -6,16 +6,12 @@ import { type Json, type JsonObject, rawJson, refuseDeep } from '../exact-json.t
 import type { OpenQuestion, PendingAnswer, Schedule, Stage, Task } from '../tasks/task.ts';
 import { RecordError } from './store.ts';
 
-/** What a save replaces. */
+/** What a save replaces, and the key that it goes by. */
 export interface SavedRow {
   caller: string;
   id: string;
   version: number;
   stage: string;
-  adapter: string;
-  digest: string;
-  tool: string;
-  start_key: string | null;
   expires_at: number;
   /** The fields whose numbers are plain numbers. */
   state: string;
@@ -23,8 +19,13 @@ export interface SavedRow {
   data: string;
 }
 
+/** The whole row: what is not in {@link SavedRow} is written once, as it never changes. */
 export interface TaskRow extends SavedRow {
-  /** `args` and `confirm`, like `data`: written once, as they never change. */
+  adapter: string;
+  digest: string;
+  tool: string;
+  start_key: string | null;
+  /** `args` and `confirm`, like `data`. */
   input: string;
 }
 
@@ -64,18 +65,19 @@ const storedDepth = 80;
 
 /** @throws RecordError for a task that `decodeTask` could not read again. */
 export function encodeTask(task: Task): TaskRow {
-  const { args, confirm } = task;
-  return { ...encodeSave(task), input: stringifyTyped({ args, confirm }, task) };
+  const { adapter, digest, tool, startKey, args, confirm } = task;
+  const input = stringifyTyped({ args, confirm }, task);
+  return { ...encodeSave(task), adapter, digest, tool, start_key: startKey ?? null, input };
 }
 
 /** The row without what a save leaves alone. @throws RecordError like `encodeTask`. */
 export function encodeSave(task: Task): SavedRow {
-  const { caller, id, version, stage, adapter, digest, tool, startKey, expiresAt, ...others } = task;
-  const { args: _, confirm: __, job, questions, answers, ...rest } = others;
+  const { caller, id, version, stage, expiresAt, job, questions, answers, ...others } = task;
+  const { adapter: _, digest: _d, tool: _t, startKey: _s, args: _a, confirm: _c, ...rest } = others;
   const state: State = {
     ...rest,
-    questions: questions.map(({ schema: _, item: __, ...question }) => question),
-    answers: answers.map(({ content: _, item: __, ...answer }) => answer),
+    questions: questions.map(({ schema: _, item: _i, ...question }) => question),
+    answers: answers.map(({ content: _, item: _i, ...answer }) => answer),
   };
   const data = {
     job,
@@ -90,10 +92,6 @@ export function encodeSave(task: Task): SavedRow {
     id,
     version,
     stage,
-    adapter,
-    digest,
-    tool,
-    start_key: startKey ?? null,
     expires_at: Math.ceil(expiresAt),
     state: JSON.stringify(state, (_key, member: unknown) => (member === undefined ? null : member)),
     data: stringifyTyped(data, task),
