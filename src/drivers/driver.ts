@@ -199,7 +199,7 @@ export type Verdict = 'succeeded' | 'failed' | 'cancelled' | 'errored';
 
 export type ResultOutcome =
   | { kind: 'ready'; result: JobResult }
-  /** The fetch failed and may be tried again; `fallback` is what to answer when tries run out. */
+  /** The fetch failed and may be tried again; `fallback` is what to answer once nobody tries any more. */
   | { kind: 'later'; reason: string; retryAfterMs: number | undefined; fallback: JobResult };
 
 export interface JobResult {
@@ -207,6 +207,17 @@ export interface JobResult {
   text: string;
   structured: Json | undefined;
   links: readonly { uri: string; name: string; mimeType?: string; description?: string }[];
+}
+
+/** The result of a job whose end is known, though not what it gave. `verdict`: what is said of the end. */
+export function withoutResult(isError: boolean, why: string, verdict?: string): JobResult {
+  const text = `${verdict ?? verdictText(isError)}\nIts result could not be read: ${why}`;
+  return { isError, text, structured: undefined, links: [] };
+}
+
+/** What is said of a job's end when its upstream says nothing. */
+export function verdictText(isError: boolean): string {
+  return isError ? 'The job failed.' : 'The job succeeded.';
 }
 
 export type CancelOutcome =

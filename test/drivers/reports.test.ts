@@ -5,20 +5,13 @@ import { systemClock } from '../../src/clock.ts';
 import type { Driver } from '../../src/drivers/driver.ts';
 import { createHttpDriver } from '../../src/drivers/http/driver.ts';
 import { createUpstreams } from '../../src/drivers/upstreams.ts';
-import { createLog, type Log } from '../../src/observability/log.ts';
+import { createLog } from '../../src/observability/log.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { createFakeClock } from '../helpers/fake-clock.ts';
 import { json } from '../helpers/http-server.ts';
+import { recordedLog } from '../helpers/recorded-log.ts';
 import { adapted, adapterText, always, load, viewWith, withToken } from './adapted.ts';
-
-type Line = { [field: string]: unknown };
-
-function recorded(): { log: Log; lines: Line[] } {
-  const lines: Line[] = [];
-  const note = (fields: object, message: string): void => void lines.push({ ...fields, message });
-  return { log: { debug: note, info: note, warn: note, error: note } as unknown as Log, lines };
-}
 
 /** A second tool, which reads the status as the first does. */
 const other = `  other:
@@ -35,7 +28,7 @@ const status = `    status:
       state: { of: response.body.state.word, working: [running], succeeded: [done] }`;
 
 it('an expression that fails is logged once for each tool, with the place that it stands at', async () => {
-  const { log, lines } = recorded();
+  const { log, lines } = recordedLog();
   const { upstreams, poll } = await adapted({ status, tool: other }, { handler: always(200, {}), log });
   await poll();
   await poll();

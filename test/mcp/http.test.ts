@@ -2,9 +2,10 @@ import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { StoreError } from '../../src/errors.ts';
-import { createHttpApp, type HttpDeps } from '../../src/mcp/http.ts';
+import { createHttpApp } from '../../src/mcp/http.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { modernRequest } from '../helpers/mcp-request.ts';
+import { recordedLog } from '../helpers/recorded-log.ts';
 import { useServer } from './fixture.ts';
 
 const { server } = useServer();
@@ -104,7 +105,7 @@ describe('pages for operators', () => {
 
 describe('when the store fails', () => {
   const full = new StoreError('store_full', 'there is no space left', { fix: 'Free some disk space.' });
-  const logged: { [field: string]: unknown }[] = [];
+  const { log, lines } = recordedLog();
   const close: (() => void)[] = [];
   afterEach(() => {
     for (const end of close.splice(0)) end();
@@ -113,8 +114,6 @@ describe('when the store fails', () => {
   async function page(path: string): Promise<{ status: number; text: string }> {
     const metrics = createMetrics();
     metrics.countTasks(() => Promise.reject(full));
-    const note = (fields: object, message: string) => logged.push({ ...fields, message });
-    const log = { debug: note, info: note, warn: note, error: note } as unknown as HttpDeps['log'];
     const app = createHttpApp({
       fetch: async () => new Response(),
       hosts: ['127.0.0.1'],
@@ -135,7 +134,9 @@ describe('when the store fails', () => {
   it('/metrics answers a plain 500, and the log tells why', async () => {
     const stderr = vi.spyOn(console, 'error');
     expect(await page('/metrics')).toEqual({ status: 500, text: 'internal error\n' });
-    expect(logged).toEqual([{ err: full, path: '/metrics', message: 'an HTTP request failed' }]);
+    expect(lines).toEqual([
+      { level: 'error', err: full, path: '/metrics', message: 'an HTTP request failed' },
+    ]);
     expect(stderr).not.toHaveBeenCalled();
     stderr.mockRestore();
   });

@@ -702,7 +702,8 @@ describe('a wall clock that is set back', () => {
 describe('a deadline', () => {
   it('is kept to though the budget of the adapter lets nothing be asked', async () => {
     const expired: string[] = [];
-    const world = createWorld({ budget: () => ({ free: () => 0, share: () => 0, nextFreeAt: () => 9e15 }) });
+    const world = createWorld();
+    world.budget('builds').pauseUntil(9e15);
     world.options.expire = async (ref) => {
       expired.push(ref.id);
       await world.store.remove(ref);
@@ -718,7 +719,8 @@ describe('a deadline', () => {
   });
 
   it('of many tasks is kept to in slices, one by one where a record is at fault', async () => {
-    const world = createWorld({ budget: () => ({ free: () => 0, share: () => 0, nextFreeAt: () => 9e15 }) });
+    const world = createWorld();
+    world.budget('builds').pauseUntil(9e15);
     let broken = '';
     world.options.expire = async (ref) => {
       if (ref.id === broken) throw new RecordError('store_failed', 'the record can’t be read');

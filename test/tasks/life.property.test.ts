@@ -72,7 +72,12 @@ const observation: fc.Arbitrary<Observation> = fc.oneof(
   ),
   fc.constantFrom<Observation>(
     { kind: 'result', result: { isError: false, text: 'x', structured: undefined, links: [] } },
-    { kind: 'result_later', reason: 'HTTP 503', retryAfterMs: undefined },
+    {
+      kind: 'result_later',
+      reason: 'HTTP 503',
+      retryAfterMs: undefined,
+      fallback: { isError: false, text: 'no result', structured: undefined, links: [] },
+    },
   ),
 );
 const advanceMs = fc.constantFrom(0, 1, 5_000, 61_000);
