@@ -3,7 +3,7 @@
 
 import { parseArgs } from 'node:util';
 import type { SettingsFlags } from './config/settings-overrides.ts';
-import { formatProblem, type Problem, TaskferryError } from './errors.ts';
+import { formatProblem, formatWarning, type Problem, sentenceOf, TaskferryError } from './errors.ts';
 import type { RunningServer } from './server.ts';
 import { version } from './version.ts';
 
@@ -34,7 +34,7 @@ export async function main(args: readonly string[]): Promise<void> {
     process.exitCode = await run(args);
   } catch (error) {
     if (!(error instanceof TaskferryError)) throw error;
-    complain(`taskferry: ${error.message}${error.fix === undefined ? '' : ` (${error.fix})`}`);
+    complain(`taskferry: ${sentenceOf(error)}`);
     process.exitCode = 1;
   }
 }
@@ -91,7 +91,7 @@ function serveFlags(args: readonly string[]): SettingsFlags | { misuse: string }
     const { adapter, ...others } = values;
     return { ...others, adapters: adapter };
   } catch (error) {
-    return { misuse: error instanceof Error ? error.message : String(error) };
+    return { misuse: sentenceOf(error) };
   }
 }
 
@@ -139,8 +139,7 @@ function refuse(problems: readonly Problem[], warnings: readonly Problem[]): num
 }
 
 function warn(warnings: readonly Problem[]): void {
-  for (const warning of warnings)
-    complain(formatProblem({ ...warning, message: `warning: ${warning.message}` }));
+  for (const warning of warnings) complain(formatWarning(warning));
 }
 
 function misused(what: string): number {

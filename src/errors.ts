@@ -29,6 +29,14 @@ export class TaskferryError extends Error {
   }
 }
 
+/** What happened and what to do about it, `message (fix)`; of anything else that is thrown its message. */
+export function sentenceOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error instanceof TaskferryError && error.fix !== undefined
+    ? `${error.message} (${error.fix})`
+    : error.message;
+}
+
 /** One fault in a configuration file. */
 export interface Problem {
   file: string;
@@ -46,6 +54,11 @@ export function formatProblem(problem: Problem): string {
   const at = problem.line > 0 ? `${problem.file}:${problem.line}:${problem.column}` : problem.file;
   const path = problem.path === '' ? '' : ` ${problem.path}:`;
   return `${at}${path} ${problem.message}${problem.hint ? ` (${problem.hint})` : ''}`;
+}
+
+/** The same for a fault that stops nothing. */
+export function formatWarning(problem: Problem): string {
+  return formatProblem({ ...problem, message: `warning: ${problem.message}` });
 }
 
 /** A store that can't do what was asked. `store_full` heals by itself once there is space. */

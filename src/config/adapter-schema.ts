@@ -125,7 +125,6 @@ function buildSchema(driver: DriverShape) {
         strict({
           header: z
             .string()
-            .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'must be a header name')
             .describe(
               'Header in which taskferry sends task.key. Without it the step must send task.key itself.',
             )

@@ -1,12 +1,14 @@
 // `taskferry check`: says about each file what is wrong with it, or what it offers.
 
 import { readFileSync, statSync } from 'node:fs';
-import { formatProblem, type Problem } from '../errors.ts';
+import { formatProblem, formatWarning, type Problem } from '../errors.ts';
+import { adapterSchema } from './adapter-schema.ts';
 import type { DriverFormat } from './driver-format.ts';
 import { type LoadedText, loadAdapter, unreadable } from './load.ts';
 import { adapterFilesIn } from './registry.ts';
 import { isObject } from './schema-names.ts';
 import { checkSettingsText } from './settings-file.ts';
+import { settingsSchema } from './settings-schema.ts';
 import { parseYaml } from './yaml.ts';
 
 export interface CheckReport {
@@ -43,16 +45,22 @@ function checkFile(file: string, formats: readonly DriverFormat[]): { lines: str
   } catch (error) {
     return verdict([unreadable(file, error)]);
   }
-  if (isSettings(text, file)) return verdict(checkSettingsText(text, file), [], `${file}: settings, good`);
+  if (isSettings(text, file, formats))
+    return verdict(checkSettingsText(text, file), [], `${file}: settings, good`);
   const loaded = loadAdapter(text, { file, formats });
   return verdict(loaded.problems, loaded.warnings, summary(file, loaded));
 }
 
-/** Settings and adapters share no field but `version`. */
-function isSettings(text: string, file: string): boolean {
+/** By the fields that only one of the two formats has; whoever has none of them wrote, or meant, an adapter. */
+function isSettings(text: string, file: string, formats: readonly DriverFormat[]): boolean {
   const value = parseYaml(text, file).source?.value ?? null;
-  if (!isObject(value) || value.tools !== undefined || value.upstream !== undefined) return false;
-  return ['adapters', 'listen', 'store', 'log', 'auth'].some((field) => Object.hasOwn(value, field));
+  if (!isObject(value)) return false;
+  const ofAdapters = new Set(formats.flatMap((format) => Object.keys(adapterSchema(format).shape)));
+  const ofSettings = new Set(Object.keys(settingsSchema.shape));
+  const fields = Object.keys(value);
+  if (fields.some((field) => ofAdapters.has(field) && !ofSettings.has(field))) return false;
+  // An adapter has `limits` too, but never without a name, an upstream and tools beside it.
+  return fields.some((field) => ofSettings.has(field) && field !== 'version');
 }
 
 function verdict(
@@ -60,10 +68,7 @@ function verdict(
   warnings: readonly Problem[] = [],
   good?: string,
 ): { lines: string[]; good: boolean } {
-  const lines = [
-    ...problems.map(formatProblem),
-    ...warnings.map((warning) => formatProblem({ ...warning, message: `warning: ${warning.message}` })),
-  ];
+  const lines = [...problems.map(formatProblem), ...warnings.map(formatWarning)];
   if (problems.length === 0 && good !== undefined) lines.push(good);
   return { lines, good: problems.length === 0 };
 }

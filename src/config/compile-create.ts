@@ -52,6 +52,8 @@ function compileIdempotency(raw: RawCreateStep, path: Path, context: FileContext
   if (raw.idempotency === undefined) return undefined;
   if (raw.idempotency === true) return { header: undefined, ttlMs: undefined };
   const { header, ttl } = raw.idempotency;
+  const wrongName = header === undefined ? undefined : context.format.keyHeaderFault(header);
+  if (wrongName !== undefined) context.problem([...path, 'idempotency', 'header'], wrongName);
   const ttlMs = ttl === undefined ? undefined : parseDuration(ttl);
   if (ttlMs !== undefined && ttlMs < 1000)
     context.problem([...path, 'idempotency', 'ttl'], 'must be at least 1s');

@@ -1,10 +1,11 @@
 // Compiles `timing`, `withoutTasks` and `limits`: defaults and bounds.
 
+import { formatDuration } from '../duration.ts';
 import type { Limits, Timing, Tool } from './adapter.ts';
 import type { RawAdapter, RawTiming, RawTool } from './adapter-schema.ts';
 import type { FileContext } from './compile-context.ts';
 import type { Path } from './driver-format.ts';
-import { formatDuration, parseDuration } from './units.ts';
+import { parseDuration } from './units.ts';
 
 const second = 1000;
 const minute = 60 * second;

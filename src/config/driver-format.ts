@@ -22,6 +22,11 @@ export interface DriverFormat<Upstream = unknown, Step = unknown> {
   compileStep(raw: { [field: string]: unknown }, compiler: Compiler, role: StepRole): Step;
   /** The request only reads, so that making it again does no harm. */
   isSafe(step: Step): boolean;
+  /**
+   * Why `idempotency.header` can't have this name, as a sentence without its end; undefined when it can. A driver
+   * without headers refuses every name.
+   */
+  keyHeaderFault(name: string): string | undefined;
 }
 
 /** Handed to a driver's format: compiles holes with the names that may be read at that place. */

@@ -1,6 +1,7 @@
 // Checks of the JSON Schemas inside an adapter: they must compile, and questions must be flat.
 
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv';
+import { sentenceOf } from '../errors.ts';
 import type { Json, JsonObject } from '../exact-json.ts';
 import { suggestion } from './did-you-mean.ts';
 import type { Path } from './driver-format.ts';
@@ -102,7 +103,7 @@ function compileFaults(schema: JsonObject): SchemaFault[] {
     new AjvJsonSchemaValidator().getValidator(schema);
     return [];
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
+    const text = sentenceOf(error);
     return [{ path: placeIn(schema, text), message: `is no JSON Schema 2020-12: ${text.slice(0, 300)}` }];
   }
 }

@@ -23,8 +23,10 @@ export interface ConnectContext {
   refreshSecrets(): boolean;
   /** Replaces known secrets in excerpts of replies, before these are cut. Default: none are known. */
   redact?(text: string): string;
-  /** What may be asked of the upstream; every exchange waits for a place in it. */
+  /** What may be asked of the upstream; every exchange waits for a place in it. Default: no limits. */
   budget?: Budget;
+  /** Told of every exchange, tries that are repeated too: how long it took once it had its place in the budget. */
+  exchanged?(result: 'reply' | 'failed', ms: number): void;
 }
 
 export interface Connection<StepConfig = unknown> {
@@ -197,7 +199,7 @@ export type Verdict = 'succeeded' | 'failed' | 'cancelled' | 'errored';
 
 export type ResultOutcome =
   | { kind: 'ready'; result: JobResult }
-  /** The fetch failed and may be tried again; `fallback` is what to answer when tries run out. */
+  /** The fetch failed and may be tried again; `fallback` is what to answer once nobody tries any more. */
   | { kind: 'later'; reason: string; retryAfterMs: number | undefined; fallback: JobResult };
 
 export interface JobResult {
@@ -205,6 +207,17 @@ export interface JobResult {
   text: string;
   structured: Json | undefined;
   links: readonly { uri: string; name: string; mimeType?: string; description?: string }[];
+}
+
+/** The result of a job whose end is known, though not what it gave. `verdict`: what is said of the end. */
+export function withoutResult(isError: boolean, why: string, verdict?: string): JobResult {
+  const text = `${verdict ?? verdictText(isError)}\nIts result could not be read: ${why}`;
+  return { isError, text, structured: undefined, links: [] };
+}
+
+/** What is said of a job's end when its upstream says nothing. */
+export function verdictText(isError: boolean): string {
+  return isError ? 'The job failed.' : 'The job succeeded.';
 }
 
 export type CancelOutcome =

@@ -9,13 +9,13 @@ import type { Metrics } from '../observability/metrics.ts';
 import type { Connection, StepReply } from './driver.ts';
 import type { StepContext } from './steps.ts';
 
+export interface StepServices extends Pick<StepContext, 'redact' | 'env'> {
+  /** For the steps of one tool. */
+  reports(tool: string): Pick<StepContext, 'fault' | 'unknownStatus' | 'pollRejected'>;
+}
+
 /** Redaction, variables and reports for the steps of one adapter. */
-export function stepServices(
-  name: string,
-  variables: Variables,
-  log: Log,
-  metrics: Metrics,
-): Omit<StepContext, 'connection'> {
+export function stepServices(name: string, variables: Variables, log: Log, metrics: Metrics): StepServices {
   const redactor = createRedactor(() => variables.readableSecrets());
   /** What was logged already: an adapter that misses a word misses it at every poll. */
   const reported = new Set<string>();
@@ -27,25 +27,30 @@ export function stepServices(
   return {
     redact: (text) => redactor.redact(text),
     env: () => valuesOf(variables).env,
-    fault(what, error) {
-      metrics.expressionFailed(name);
-      once(`fault ${what}`, () =>
-        log.warn(
-          { adapter: name, at: what, error: error.message },
-          'an expression could not be evaluated on a reply',
-        ),
-      );
-    },
-    unknownStatus(word) {
-      metrics.unknownStatus(name);
-      once(`status ${word}`, () =>
-        log.warn({ adapter: name, status: word }, 'a status that no state rule knows is read as working'),
-      );
-    },
-    pollRejected(status, reason) {
-      once(`rejected ${status}`, () =>
-        log.warn({ adapter: name, reason }, 'the upstream refuses to tell the status of a job'),
-      );
+    reports(tool) {
+      const about = { adapter: name, tool };
+      return {
+        fault(what, error) {
+          metrics.expressionFailed(name);
+          once(`${tool} fault ${what}`, () =>
+            log.warn(
+              { ...about, at: what, error: error.message },
+              'an expression could not be evaluated on a reply',
+            ),
+          );
+        },
+        unknownStatus(word) {
+          metrics.unknownStatus(name);
+          once(`${tool} status ${word}`, () =>
+            log.warn({ ...about, status: word }, 'a status that no state rule knows is read as working'),
+          );
+        },
+        pollRejected(status, reason) {
+          once(`${tool} rejected ${status}`, () =>
+            log.warn({ ...about, reason }, 'the upstream refuses to tell the status of a job'),
+          );
+        },
+      };
     },
   };
 }
@@ -93,18 +98,11 @@ export function reachReport(adapter: string, clock: Clock, log: Log): (reply: St
   };
 }
 
-export function measured(
-  connection: Connection,
-  adapter: string,
-  clock: Clock,
-  metrics: Metrics,
-  report: (reply: StepReply) => void,
-): Connection {
+/** The connection, whose replies are shown to `report` as well. */
+export function reported(connection: Connection, report: (reply: StepReply) => void): Connection {
   return {
     async perform(step, scope, options) {
-      const started = clock.monotonic();
       const reply = await connection.perform(step, scope, options);
-      metrics.upstreamCall(adapter, reply.kind, (clock.monotonic() - started) / 1_000);
       report(reply);
       return reply;
     },

@@ -5,7 +5,16 @@ import type { ResultMapping, Tool } from '../config/adapter.ts';
 import type { Scope } from '../config/expression.ts';
 import { type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
 import { cleanText, cleanValue } from './clean-text.ts';
-import type { JobResult, JobView, Poll, PollObservation, Response, ResultOutcome } from './driver.ts';
+import {
+  type JobResult,
+  type JobView,
+  type Poll,
+  type PollObservation,
+  type Response,
+  type ResultOutcome,
+  verdictText,
+  withoutResult,
+} from './driver.ts';
 import { runListedStep, withFetched } from './listed-steps.ts';
 import { readStatus } from './status.ts';
 import { attempt, isPassing, type StepContext, scopeOf, shown, statusOf } from './steps.ts';
@@ -22,7 +31,7 @@ export async function readResult(
   const { observation, reply } = poll ?? (await readStatus(context, tool, view));
   const ended = observation.kind === 'status' && observation.phase === verdict;
   const message = ended ? observation.message : undefined;
-  const standard = message ?? (isError ? 'The job failed.' : 'The job succeeded.');
+  const standard = message ?? verdictText(isError);
   if (mayPass(observation)) {
     return later(observation.reason, 'retryAfterMs' in observation ? observation : {}, isError);
   }
@@ -48,7 +57,7 @@ export async function readResult(
       return later(run.reason, run.reply, isError, standard);
     } else if (run.kind !== 'skipped') {
       const why = run.kind === 'failed' ? shown(context, run.failure.reason) : run.reason;
-      return { kind: 'ready', result: without(standard, why, isError) };
+      return { kind: 'ready', result: withoutResult(isError, why, standard) };
     }
   }
   return {
@@ -118,7 +127,7 @@ function render(
 ): JobResult {
   const missing: string[] = [];
   const rendered = <T>(what: string, run: () => T | undefined): T | undefined => {
-    const value = attempt(context, what, run);
+    const value = attempt(context, `${isError ? 'failure' : 'result'}: ${what}`, run);
     if (value === undefined) missing.push(what);
     return value;
   };
@@ -188,21 +197,11 @@ function later(
   isError: boolean,
   standard?: string,
 ): ResultOutcome {
-  const verdict = standard ?? (isError ? 'The job failed.' : 'The job succeeded.');
   return {
     kind: 'later',
     reason,
     retryAfterMs: from.retryAfterMs,
-    fallback: without(verdict, reason, isError),
-  };
-}
-
-function without(standard: string, why: string, isError: boolean): JobResult {
-  return {
-    isError,
-    text: `${standard}\nIts result could not be read: ${why}`,
-    structured: undefined,
-    links: [],
+    fallback: withoutResult(isError, reason, standard),
   };
 }
 

@@ -1,6 +1,6 @@
 // Reading a job's status: stages, state rules, and what a bad reply means. A poll error is never an outcome.
 
-import type { Phase, StateRules, StatusStage, Tool } from '../config/adapter.ts';
+import type { Phase, StatusStage, Tool } from '../config/adapter.ts';
 import type { Scope } from '../config/expression.ts';
 import { type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
 import { badPoll, besideStatus } from './bad-poll.ts';
@@ -78,7 +78,7 @@ async function judge(
 ): Promise<Poll> {
   const { response, retryAfterMs } = reply;
   const scope = scopeOf(context, view, { response, fetched });
-  const reading = readState(context, stage.state, scope);
+  const reading = readState(context, stage, scope);
   if (reading.kind === 'unreadable')
     return { observation: { kind: 'unreadable', reason: reading.reason }, reply: response };
   const message = messageOf(context, stage, scope);
@@ -105,15 +105,15 @@ type StateReading =
   | { kind: 'unreadable'; reason: string };
 
 /** Tries the rules in their order; the first that matches decides. Absence is no outcome. */
-function readState(context: StepContext, state: StateRules, scope: Scope): StateReading {
-  const word = state.of && evaluate(context, state.of, scope, 'state.of');
+function readState(context: StepContext, { name, state }: StatusStage, scope: Scope): StateReading {
+  const word = state.of && evaluate(context, state.of, scope, `${name}: state.of`);
   for (const rule of state.rules) {
     if (
       'words' in rule
         ? word !== undefined && rule.words.some((known) => sameWord(known, word))
         : 'always' in rule
           ? rule.always
-          : holds(context, rule.when, scope, `state.${rule.phase}`)
+          : holds(context, rule.when, scope, `${name}: state.${rule.phase}`)
     ) {
       return { kind: 'read', phase: rule.phase };
     }
@@ -140,7 +140,8 @@ function sameWord(known: Json, word: Json): boolean {
 }
 
 function messageOf(context: StepContext, stage: StatusStage, scope: Scope): string | undefined {
-  const text = stage.message && attempt(context, 'message', () => stage.message?.render(scope));
+  const text =
+    stage.message && attempt(context, `${stage.name}: message`, () => stage.message?.render(scope));
   const line = text === undefined ? '' : shown(context, text);
   return line === '' ? undefined : line;
 }

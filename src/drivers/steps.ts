@@ -1,7 +1,7 @@
 // Running one step of an adapter: when, request, expect, capture. What the outcome means is the caller's.
 
 import { messageLimit } from '../cap-text.ts';
-import type { Capture, ReplyMeanings, Step } from '../config/adapter.ts';
+import type { ReplyMeanings, Step } from '../config/adapter.ts';
 import { EvaluationFault, type Expression, type Scope } from '../config/expression.ts';
 import { type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
 import { cleanLine, excerptLimit } from './clean-text.ts';
@@ -77,7 +77,7 @@ export async function runStep(
     const reason = meaning === undefined ? unmet(step, reply, expected) + said : said;
     return { kind: 'unexpected', reply, reason, meaning };
   }
-  return { kind: 'done', reply, ...capture(context, step.capture, after) };
+  return { kind: 'done', reply, ...capture(context, step, after) };
 }
 
 const meanings = ['retry', 'refused', 'missing'] as const;
@@ -99,18 +99,18 @@ function unmet(step: Step, reply: Reply, expected: boolean): string {
 /** Evaluates captures in order; each may read those before it. */
 function capture(
   context: StepContext,
-  captures: readonly Capture[],
+  { name: step, capture: captures }: Step,
   scope: Scope,
 ): { captured: JsonObject; missing: string[] } {
   const captured: JsonObject = {};
   const missing: string[] = [];
   for (const { name, value, optional } of captures) {
     const job = { ...(scope.job as JsonObject), ...captured };
-    const found = evaluate(context, value, { ...scope, job }, `capture ${name}`);
+    const found = evaluate(context, value, { ...scope, job }, `${step}: capture ${name}`);
     if (found === undefined || found === null) {
       if (!optional) missing.push(name);
     } else if (Buffer.byteLength(stringifyExact(found)) > captureLimit) {
-      context.fault(`capture ${name}`, new EvaluationFault(`is larger than ${captureLimit} bytes`));
+      context.fault(`${step}: capture ${name}`, new EvaluationFault(`is larger than ${captureLimit} bytes`));
       missing.push(name);
     } else captured[name] = found;
   }

@@ -14,8 +14,7 @@ import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { type Budget, createBudget } from './budget.ts';
 import type { Connection, Driver, Upstream } from './driver.ts';
-import { measured, reachReport, stepServices } from './reports.ts';
-import type { StepContext } from './steps.ts';
+import { reachReport, reported, type StepServices, stepServices } from './reports.ts';
 import { createUpstream } from './upstream.ts';
 
 export interface UpstreamsOptions {
@@ -51,7 +50,7 @@ export interface Upstreams {
 /** One adapter text in use. */
 interface Loaded {
   adapter: Adapter;
-  context: StepContext;
+  env: StepServices['env'];
   connection: Connection;
   tools: Map<string, Upstream>;
 }
@@ -62,11 +61,13 @@ export function createUpstreams(options: UpstreamsOptions): Upstreams {
   const budgets = new Map<string, { budget: Budget; limits: Limits }>();
   const loaded = new Map<string, Promise<Loaded | { missing: string }>>();
   const current = new Map<string, Loaded>();
-  const redactor = createRedactor(() => served.flatMap(({ variables }) => variables.readableSecrets()));
+  /** Of every adapter text that was loaded, also of those that are served no longer. */
+  const known = new Set<Variables>();
+  const redactor = createRedactor(() => [...known].flatMap((variables) => variables.readableSecrets()));
 
   const budgetOf = (name: string, limits: Limits): { budget: Budget; limits: Limits } => {
-    const known = budgets.get(name);
-    if (known) return known;
+    const existing = budgets.get(name);
+    if (existing) return existing;
     const made = { budget: createBudget(limits, clock), limits };
     budgets.set(name, made);
     return made;
@@ -76,23 +77,25 @@ export function createUpstreams(options: UpstreamsOptions): Upstreams {
     const services = stepServices(name, variables, log, metrics);
     const driver = drivers.find(({ format }) => format.name === adapter.upstream.driver);
     if (driver === undefined) throw new Error(`no driver ${adapter.upstream.driver}`);
-    const connection = measured(
+    known.add(variables);
+    const connection = reported(
       driver.connect(adapter.upstream.config, {
         variables: () => variables.values(),
         refreshSecrets: () => variables.refresh(),
         redact: services.redact,
         budget: budgetOf(name, adapter.limits).budget,
+        exchanged: (result, ms) => metrics.upstreamCall(name, result, ms / 1_000),
       }),
-      name,
-      clock,
-      metrics,
       reachReport(name, clock, log),
     );
-    const context: StepContext = { connection, ...services };
+    const { redact, env, reports } = services;
     const tools = new Map(
-      adapter.tools.map((tool: Tool) => [tool.key, createUpstream(adapter, name, tool, context)]),
+      adapter.tools.map((tool: Tool) => [
+        tool.key,
+        createUpstream(adapter, name, tool, { connection, redact, env, ...reports(tool.key) }),
+      ]),
     );
-    return { adapter, context, connection, tools };
+    return { adapter, env, connection, tools };
   };
 
   for (const { name, adapter, variables } of served) {
@@ -143,7 +146,7 @@ export function createUpstreams(options: UpstreamsOptions): Upstreams {
       if (upstream === undefined) throw new Error(`${name} serves no tool ${tool}`);
       return upstream;
     },
-    env: (name) => current.get(name)?.context.env() ?? {},
+    env: (name) => current.get(name)?.env() ?? {},
     budget: (name) => budgetOf(name, current.get(name)?.adapter.limits ?? defaultLimits).budget,
     callsPerSecond(name) {
       const rate = budgets.get(name)?.limits.rate;

@@ -1,7 +1,7 @@
 // Checking answers to elicitation questions: flat content against the question's schema, extra fields dropped.
 
-import type { Json, JsonObject } from '../exact-json.ts';
-import { isUnsafe } from './arguments.ts';
+import type { JsonObject } from '../exact-json.ts';
+import { exactIntegers, isUnsafe, unsafeFault } from './arguments.ts';
 import { schemaCheck } from './catalog.ts';
 
 export type ReadAnswer =
@@ -23,20 +23,10 @@ export function readAnswer(schema: JsonObject, response: unknown): ReadAnswer {
   const kept = Object.fromEntries(Object.entries(given).filter(([name]) => Object.hasOwn(known, name)));
   const unsafe = Object.keys(kept).find((name) => isUnsafe(kept[name]));
   if (unsafe !== undefined) {
-    return { kind: 'invalid', message: `${unsafe} is a number that JSON clients change: at most 2^53` };
+    const fix = "Declare it as a string in the question's schema and answer with one.";
+    return { kind: 'invalid', message: `${unsafe} ${unsafeFault} ${fix}` };
   }
   const problem = schemaCheck(schema)(kept);
   if (problem !== undefined) return { kind: 'invalid', message: problem };
-  return { kind: 'answer', action, content: wholeNumbers(schema, kept) };
-}
-
-/** Fields that the schema types as `integer` become bigint, the expression language's int. */
-export function wholeNumbers(schema: JsonObject, content: JsonObject): JsonObject {
-  const properties = (schema.properties ?? {}) as JsonObject;
-  return Object.fromEntries(
-    Object.entries(content).map(([name, value]): [string, Json] => {
-      const type = (properties[name] as JsonObject | undefined)?.type;
-      return [name, type === 'integer' && typeof value === 'number' ? BigInt(value) : value];
-    }),
-  );
+  return { kind: 'answer', action, content: exactIntegers(schema, kept) as JsonObject };
 }

@@ -36,10 +36,7 @@ function tooLarge(served: ServedTool, args: JsonObject): string | undefined {
 
 function unsafeNumber(args: JsonObject): string | undefined {
   const path = findUnsafe(args, []);
-  return (
-    path &&
-    `${path} is a whole number beyond 2^53, which JSON clients change, or no finite number. Declare it as a string in the tool's input and pass it as one.`
-  );
+  return path && `${path} ${unsafeFault} Declare it as a string in the tool's input and pass it as one.`;
 }
 
 /** Said by name, as the validator does not; only where the schema closes its properties. */
@@ -53,6 +50,9 @@ function unknownNames({ tool }: ServedTool, args: JsonObject): string | undefine
   const offered = known.length === 0 ? 'it takes none' : `it takes ${known.join(', ')}`;
   return `there is no argument ${names.join(', ')} (${offered})`;
 }
+
+/** What is wrong with an unsafe number, to be read after its name. */
+export const unsafeFault = 'is a whole number beyond 2^53, which JSON clients change, or no finite number.';
 
 /** A number that may have lost digits on its way, or is none. */
 export function isUnsafe(value: Json | undefined): boolean {
@@ -74,7 +74,7 @@ function findUnsafe(value: Json, path: readonly string[]): string | undefined {
 }
 
 /** Numbers that the schema types as `integer` become bigint, the expression language's int. */
-function exactIntegers(schema: Json | undefined, value: Json): Json {
+export function exactIntegers(schema: Json | undefined, value: Json): Json {
   if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return value;
   if (typeof value === 'number') {
     return isInteger(schema) && Number.isSafeInteger(value) ? BigInt(value) : value;

@@ -12,7 +12,8 @@ import type { ConfirmQuestion } from '../config/adapter.ts';
 import { EvaluationFault, type Scope } from '../config/expression.ts';
 import { type JsonObject, stringifyExact } from '../exact-json.ts';
 import { hashOf } from '../tasks/new-task.ts';
-import { readAnswer, wholeNumbers } from './answers.ts';
+import { readAnswer } from './answers.ts';
+import { exactIntegers } from './arguments.ts';
 import type { ServedTool } from './catalog.ts';
 import { errorResult } from './render.ts';
 import {
@@ -22,6 +23,7 @@ import {
   isLegacy,
   localCaller,
 } from './request.ts';
+import { elicitation } from './snapshot.ts';
 
 /** What travels through the client between rounds; signed, so that no answer can be skipped or changed. */
 interface ConfirmState {
@@ -117,7 +119,7 @@ function answersOf(state: ConfirmState, served: ServedTool): JsonObject {
   return Object.fromEntries(
     Object.entries(stored).map(([key, content]) => {
       const schema = served.tool.confirm.find((question) => question.key === key)?.schema ?? {};
-      return [key, wholeNumbers(schema, content)];
+      return [key, exactIntegers(schema, content) as JsonObject];
     }),
   );
 }
@@ -155,14 +157,7 @@ async function ask(
   return {
     resultType: 'input_required',
     inputRequests: {
-      [question.key]: {
-        method: 'elicitation/create',
-        params: {
-          mode: 'form',
-          message: reason + question.message.render(scope),
-          requestedSchema: question.schema,
-        },
-      },
+      [question.key]: elicitation(reason + question.message.render(scope), question.schema),
     },
     requestState: await codec.mint(payload, context),
   };

@@ -3,7 +3,14 @@
 import { hostHeaderValidation, originValidation } from '@modelcontextprotocol/express';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { type McpHttpHandler, ProtocolErrorCode } from '@modelcontextprotocol/server';
-import express, { type Express, type NextFunction, type Request, type Response } from 'express';
+import express, {
+  type ErrorRequestHandler,
+  type Express,
+  type NextFunction,
+  type Request,
+  type Response,
+} from 'express';
+import { sentenceOf } from '../errors.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { sizeOf } from './bounds.ts';
@@ -40,7 +47,7 @@ export function createHttpApp(deps: HttpDeps): Express {
       response
         .status(503)
         .type('text')
-        .send(`not ready: ${error instanceof Error ? error.message : 'unknown'}\n`);
+        .send(`not ready: ${sentenceOf(error)}\n`);
     }
   });
   app.use((_request, response, next) => {
@@ -71,7 +78,7 @@ export function createHttpApp(deps: HttpDeps): Express {
   app.use(
     (_request, response) => void response.status(404).type('text').send('not found: MCP is served at /mcp\n'),
   );
-  app.use(onBodyError);
+  app.use(onBodyError, onFailure(deps.log));
   return app;
 }
 
@@ -86,6 +93,15 @@ function refuseDeep(request: Request, response: Response, next: NextFunction): v
   }
   const text = `Invalid request: nested deeper than ${maxBodyDepth} levels`;
   response.status(400).json(rpcError(ProtocolErrorCode.InvalidRequest, text));
+}
+
+/** Ends what nothing above could answer. Express's own handler would show the client a stack trace. */
+function onFailure(log: Log): ErrorRequestHandler {
+  return (error: unknown, request, response, _next) => {
+    log.error({ err: error, path: request.path }, 'an HTTP request failed');
+    if (response.headersSent) response.destroy();
+    else response.status(500).type('text').send('internal error\n');
+  };
 }
 
 /** A body that can't be read is answered as JSON-RPC, as the client expects JSON. */

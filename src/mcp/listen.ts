@@ -4,9 +4,13 @@
 // the ids this caller may follow and goes out first, then the state of each such task, then every change. A frame
 // is a full state, so a reader that is slower than the changes only gets the newest one of each task.
 
-import type { McpHandlerRequestOptions, McpHttpHandler } from '@modelcontextprotocol/server';
+import {
+  type McpHandlerRequestOptions,
+  type McpHttpHandler,
+  ProtocolErrorCode,
+} from '@modelcontextprotocol/server';
 import type { Metrics } from '../observability/metrics.ts';
-import { capabilitiesIn, declaresElicitation, declaresTasks, tasksRequired } from './request.ts';
+import { capabilitiesIn, declaresElicitation, declaresTasks, rpcError, tasksRequired } from './request.ts';
 import { type StreamDeps, TaskStream } from './task-stream.ts';
 
 export interface ListenDeps extends StreamDeps {
@@ -68,26 +72,33 @@ async function listen(
   const inner = { ...body, params: { ...body.params, notifications: others } };
   const response = await handler.fetch(request, { ...options, parsedBody: inner });
   if (!response.ok || response.body === null || !isEventStream(response)) return response;
-  const refuse = async (status: number, error: object): Promise<Response> => {
+  const refuse = async (
+    status: number,
+    code: ProtocolErrorCode,
+    message: string,
+    data?: unknown,
+  ): Promise<Response> => {
     await response.body?.cancel();
-    return Response.json({ jsonrpc: '2.0', id: body.id, error }, { status });
+    return Response.json(rpcError(code, message, { id: body.id, data }), { status });
   };
   const capabilities = capabilitiesIn(body.params._meta);
   if (!declaresTasks(capabilities)) {
     const { code, message, data } = tasksRequired();
-    return refuse(400, { code, message, data });
+    return refuse(400, code, message, data);
   }
   if (!Array.isArray(taskIds) || !taskIds.every((id) => typeof id === 'string')) {
-    return refuse(200, { code: -32602, message: 'Invalid params: taskIds must be a list of strings' });
+    return refuse(200, ProtocolErrorCode.InvalidParams, 'Invalid params: taskIds must be a list of strings');
   }
   const ids = [...new Set(taskIds)];
   if (ids.length > maxIdsPerStream) {
-    return refuse(200, {
-      code: -32602,
-      message: `Invalid params: at most ${maxIdsPerStream} taskIds in one subscription`,
-    });
+    return refuse(
+      200,
+      ProtocolErrorCode.InvalidParams,
+      `Invalid params: at most ${maxIdsPerStream} taskIds in one subscription`,
+    );
   }
-  if (streams.size >= maxStreams) return refuse(200, { code: -32603, message: 'Subscription limit reached' });
+  if (streams.size >= maxStreams)
+    return refuse(200, ProtocolErrorCode.InternalError, 'Subscription limit reached');
   const viewer = { canElicit: declaresElicitation(capabilities) };
   const stream = new TaskStream(deps, body.id, ids, viewer, response.body, request, () => {
     streams.delete(stream);

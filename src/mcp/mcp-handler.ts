@@ -17,7 +17,7 @@ import {
   type ServerOptions,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { TaskferryError } from '../errors.ts';
+import { sentenceOf, TaskferryError } from '../errors.ts';
 import type { Log } from '../observability/log.ts';
 import type { Catalog } from './catalog.ts';
 import { tasksExtension } from './request.ts';
@@ -64,8 +64,7 @@ function toProtocolError(error: unknown, method: string, log: Log): ProtocolErro
   log.error({ err: error, method }, 'an MCP request failed');
   if (!(error instanceof TaskferryError))
     return new ProtocolError(ProtocolErrorCode.InternalError, 'Internal error');
-  const fix = error.fix === undefined ? '' : ` (${error.fix})`;
-  return new ProtocolError(ProtocolErrorCode.InternalError, `${error.message}${fix}`, { reason: error.code });
+  return new ProtocolError(ProtocolErrorCode.InternalError, sentenceOf(error), { reason: error.code });
 }
 
 /** An McpServer in name: the SDK checks parameter headers only for one. It serves through {@link TaskServer}. */
@@ -104,15 +103,11 @@ export function createMcp(deps: McpDeps): McpHttpHandler {
       server.setRequestHandler('tasks/get', taskParams, (params, context) =>
         getTask(deps, params.taskId, context),
       );
-      server.setRequestHandler(
-        'tasks/update',
-        taskParams,
-        (params, context) => updateTask(deps, params.taskId, context) as never,
+      server.setRequestHandler('tasks/update', taskParams, (params, context) =>
+        updateTask(deps, params.taskId, context),
       );
-      server.setRequestHandler(
-        'tasks/cancel',
-        taskParams,
-        (params, context) => cancelTask(deps, params.taskId, context) as never,
+      server.setRequestHandler('tasks/cancel', taskParams, (params, context) =>
+        cancelTask(deps, params.taskId, context),
       );
     }
     return mcp;

@@ -1,12 +1,10 @@
 // From a neutral outcome to wire text, once, when a task ends. Stored and served as it is from then on.
 
+import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import type { JobResult } from '../drivers/driver.ts';
-import { type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
+import { type Json, type JsonObject, parseForWire, stringifyExact } from '../exact-json.ts';
 import type { Outcome } from '../tasks/outcome.ts';
 import { schemaCheck } from './catalog.ts';
-
-/** JSON-RPC code for a call that could not be carried out. */
-const internalError = -32603;
 
 /**
  * The stored text: `{"result": CallToolResult}`, `{"error": …}`, or `{}` for a cancelled task, whose snapshot has
@@ -20,9 +18,26 @@ export function renderOutcome(outcome: Outcome, output: JsonObject | undefined):
       return '{}';
     case 'error':
       return stringifyExact({
-        error: { code: internalError, message: outcome.message, data: { reason: outcome.ending } },
+        error: {
+          code: ProtocolErrorCode.InternalError,
+          message: outcome.message,
+          data: { reason: outcome.ending },
+        },
       });
   }
+}
+
+/**
+ * The answer to a call whose job ended within it, from the text of {@link renderOutcome}.
+ * @throws ProtocolError when the task ended as an error
+ */
+export function callOutcome(rendered: string | undefined, message: string | undefined): object {
+  const { result, error } = parseForWire(rendered ?? '{}') as {
+    result?: object;
+    error?: { code: number; message: string; data?: unknown };
+  };
+  if (error !== undefined) throw new ProtocolError(error.code, error.message, error.data);
+  return result ?? errorResult(`The job was cancelled. ${message ?? ''}`.trim());
 }
 
 /**

@@ -4,6 +4,7 @@ import {
   CLIENT_CAPABILITIES_META_KEY,
   type ClientCapabilities,
   MissingRequiredClientCapabilityError,
+  type ProtocolErrorCode,
   type ServerContext,
 } from '@modelcontextprotocol/server';
 
@@ -52,7 +53,14 @@ export function elicitationRequired(): MissingRequiredClientCapabilityError {
   return new MissingRequiredClientCapabilityError({ requiredCapabilities: { elicitation: {} } });
 }
 
-/** The body of a JSON-RPC error that is answered outside of the SDK. @param id of the request; null: it can't be told. */
-export function rpcError(code: number, message: string, id: string | number | null = null): object {
-  return { jsonrpc: '2.0', id, error: { code, message } };
+/**
+ * The body of a JSON-RPC error that is answered outside of the SDK.
+ * @param more.id of the request; null, the default: it can't be told.
+ */
+export function rpcError(
+  code: ProtocolErrorCode,
+  message: string,
+  { id = null, data }: { id?: string | number | null; data?: unknown } = {},
+): object {
+  return { jsonrpc: '2.0', id, error: { code, message, ...(data !== undefined && { data }) } };
 }

@@ -1,7 +1,7 @@
 // The one translation from a task to what clients see (`DetailedTask`); tasks/get, notifications/tasks and the
 // answer of tools/call are all made here.
 
-import { parseForWire } from '../exact-json.ts';
+import { type JsonObject, parseForWire } from '../exact-json.ts';
 import type { StoredTask } from '../stores/store.ts';
 import type { OpenQuestion, Task } from '../tasks/task.ts';
 
@@ -76,11 +76,13 @@ export function unanswerable(question: OpenQuestion): string {
 
 function inputRequests(task: Task): { [key: string]: unknown } {
   return Object.fromEntries(
-    task.questions.map(({ key, message, schema }) => [
-      key,
-      { method: 'elicitation/create', params: { mode: 'form', message, requestedSchema: schema } },
-    ]),
+    task.questions.map(({ key, message, schema }) => [key, elicitation(message, schema)]),
   );
+}
+
+/** A question as an input request: a form. */
+export function elicitation(message: string, schema: JsonObject): object {
+  return { method: 'elicitation/create', params: { mode: 'form', message, requestedSchema: schema } };
 }
 
 /** Time to the next upstream poll: asking sooner brings no news. */

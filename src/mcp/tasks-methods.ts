@@ -4,6 +4,7 @@ import {
   type ClientCapabilities,
   ProtocolError,
   ProtocolErrorCode,
+  type Result,
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import type { Clock } from '../clock.ts';
@@ -31,7 +32,7 @@ export async function getTask(deps: TasksDeps, id: string, context: ServerContex
 }
 
 /** Accepted answers are stored before the acknowledgement; keys that are not open are ignored. */
-export async function updateTask(deps: TasksDeps, id: string, context: ServerContext): Promise<object> {
+export async function updateTask(deps: TasksDeps, id: string, context: ServerContext): Promise<Result> {
   requireTasks(context);
   const { inputResponses, droppedInputResponseKeys = [] } = context.mcpReq;
   if (inputResponses === undefined && droppedInputResponseKeys.length === 0) {
@@ -56,7 +57,7 @@ export async function updateTask(deps: TasksDeps, id: string, context: ServerCon
 }
 
 /** Acknowledged once the wish is stored; the task stays `working` until the upstream says what happened. */
-export async function cancelTask(deps: TasksDeps, id: string, context: ServerContext): Promise<object> {
+export async function cancelTask(deps: TasksDeps, id: string, context: ServerContext): Promise<Result> {
   requireTasks(context);
   const { task } = await find(deps, id);
   await deps.tasks.cancel(task);

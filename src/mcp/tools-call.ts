@@ -10,7 +10,7 @@ import type { TaskService } from '../tasks/service.ts';
 import { readArguments } from './arguments.ts';
 import type { Catalog, ServedTool } from './catalog.ts';
 import { confirm, type StateCodec } from './confirm.ts';
-import { errorResult, textResult, toolResult } from './render.ts';
+import { callOutcome, errorResult, textResult, toolResult } from './render.ts';
 import {
   capabilitiesOf,
   declaresElicitation,
@@ -125,7 +125,7 @@ async function answer(
   context: ServerContext,
 ): Promise<object> {
   const { signal } = context.mcpReq;
-  if (stored.task.stage === 'ended') return ended(stored);
+  if (stored.task.stage === 'ended') return callOutcome(stored.outcome, stored.task.message);
   if (tasks) {
     if (signal.aborted) await abandon(deps, served, stored);
     const canElicit = declaresElicitation(capabilitiesOf(context));
@@ -134,19 +134,9 @@ async function answer(
   const { withoutTasks } = served.tool;
   const waitMs = withoutTasks.mode === 'wait' ? withoutTasks.waitMs : 0;
   const latest = await waitWithProgress(deps, stored, waitMs, context);
-  if (latest?.task.stage === 'ended') return ended(latest);
+  if (latest?.task.stage === 'ended') return callOutcome(latest.outcome, latest.task.message);
   if (signal.aborted) await abandon(deps, served, stored);
   return textResult(goesOn(deps, served, latest ?? stored));
-}
-
-/** The job ended within the call: its outcome is the call's own. */
-function ended(stored: StoredTask): object {
-  const { result, error } = parseForWire(stored.outcome ?? '{}') as {
-    result?: object;
-    error?: { code: number; message: string; data?: unknown };
-  };
-  if (error !== undefined) throw new ProtocolError(error.code, error.message, error.data);
-  return result ?? errorResult(`The job was cancelled. ${stored.task.message ?? ''}`.trim());
 }
 
 /** The client is gone; what that does to the job is the adapter's word. */

@@ -45,7 +45,7 @@ export function createMetrics(): Metrics {
   });
   const calls = new Histogram({
     name: 'taskferry_upstream_call_seconds',
-    help: 'Upstream exchanges, by whether a reply came.',
+    help: 'Upstream exchanges without the wait for the limits of the adapter, by whether a reply came.',
     labelNames: ['adapter', 'result'],
     registers,
   });

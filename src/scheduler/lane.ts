@@ -13,13 +13,16 @@ import type { Log } from '../observability/log.ts';
 import { RecordError, type Store } from '../stores/store.ts';
 import type { TaskRef } from '../tasks/task.ts';
 
-/** What the upstream of one adapter may be asked: concurrency and rate are inside. */
+/** What the upstream of one adapter may be asked; the part of a `Budget` (drivers/budget.ts) that a lane needs. */
 export interface LaneBudget {
-  /** How many upstream calls may start now. */
+  /** How many upstream calls would get a place at once. */
   free(): number;
   /** How many ticks may be under way though nothing is free: their calls take turns with those of callers. */
   share(): number;
-  /** Wall time when time alone may make `free` positive; Infinity when only the end of a call can. */
+  /**
+   * Wall time when it is worth asking for a place: in a moment when all are taken, since nobody tells when somebody
+   * else's call gives one back; never (`Infinity`) once the budget is closed.
+   */
   nextFreeAt(): number;
 }
 
@@ -48,8 +51,6 @@ const largestClaim = 64;
 const lostRaceWait = 20;
 /** Milliseconds from a tick's end to the look for what it scheduled; many ends share one look. */
 const tickEndWait = 10;
-/** Milliseconds between looks at a budget that only the end of somebody else's call can free. */
-const busyBudgetWait = 100;
 const firstBackoff = 1_000;
 const longestBackoff = 30_000;
 /** Milliseconds until the next try when a failed tick's own interval is unknown or shorter. */
@@ -82,12 +83,12 @@ export function createLane(options: LaneOptions): Lane {
     return Math.max(0, Math.min(allowed, widest - underWay.size, largestClaim));
   };
 
-  /** Wall time when there may be room again; undefined when something that ends here will say so. */
+  /** Wall time when there may be room again; undefined when something that ends here will say so, or never. */
   const roomAt = (now: number): number | undefined => {
     if (room() > 0) return now;
     if (unsettled > 0 || (underWay.size > 0 && underWay.size >= widest)) return undefined;
     const at = budget.nextFreeAt();
-    if (at === Number.POSITIVE_INFINITY) return now + busyBudgetWait;
+    if (at === Number.POSITIVE_INFINITY) return undefined;
     return at > now ? at : now + lostRaceWait;
   };
 

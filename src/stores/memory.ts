@@ -75,9 +75,7 @@ export function createMemoryStore(): Store {
       refuseClosed();
       const entry = find(task);
       if (entry === undefined || entry.row.version !== task.version - 1) return false;
-      // What an insert fixes stays as it was.
-      const { adapter, digest, tool, start_key, input } = entry.row;
-      entry.row = { ...encodeSave(task), adapter, digest, tool, start_key, input };
+      entry.row = { ...entry.row, ...encodeSave(task) };
       entry.outcome = outcome ?? entry.outcome;
       if (schedule === null || task.stage === 'ended') unschedule(entry);
       else if (schedule !== undefined) place(entry, { ...schedule, deadline: Math.ceil(task.deadline) }, 0);

@@ -1,6 +1,6 @@
 // The SQLite store: reads on the main thread, writes in a thread of their own with group commit.
 
-import { StoreError } from '../errors.ts';
+import { StoreError, sentenceOf } from '../errors.ts';
 import { guarded } from './sqlite/failure.ts';
 import { createPrivateFile, realFile, watchFile } from './sqlite/file.ts';
 import { lockStore, type StoreLock } from './sqlite/lock.ts';
@@ -35,7 +35,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     guarded(path, () => createPrivateFile(file));
     const refuseMoved = guarded(path, () => watchFile(file, `the store file ${file}`));
     const writer = await openWriter({ file, maxPages, migrations }, (error) =>
-      log?.error({ code: error.code }, error.message),
+      log?.error({ code: error.code }, sentenceOf(error)),
     );
     try {
       const reader = guarded(path, () => createReader(file));

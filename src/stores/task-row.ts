@@ -1,20 +1,17 @@
 // How a task is written down: a flat row of indexed columns and three JSON texts. Every store uses it, so that
 // what comes back is the same whichever store is behind.
 
+import { sentenceOf } from '../errors.ts';
 import { type Json, type JsonObject, rawJson, refuseDeep } from '../exact-json.ts';
 import type { OpenQuestion, PendingAnswer, Schedule, Stage, Task } from '../tasks/task.ts';
 import { RecordError } from './store.ts';
 
-/** What a save replaces. */
+/** What a save replaces, and the key that it goes by. */
 export interface SavedRow {
   caller: string;
   id: string;
   version: number;
   stage: string;
-  adapter: string;
-  digest: string;
-  tool: string;
-  start_key: string | null;
   expires_at: number;
   /** The fields whose numbers are plain numbers. */
   state: string;
@@ -22,8 +19,13 @@ export interface SavedRow {
   data: string;
 }
 
+/** The whole row: what is not in {@link SavedRow} is written once, as it never changes. */
 export interface TaskRow extends SavedRow {
-  /** `args` and `confirm`, like `data`: written once, as they never change. */
+  adapter: string;
+  digest: string;
+  tool: string;
+  start_key: string | null;
+  /** `args` and `confirm`, like `data`. */
   input: string;
 }
 
@@ -63,18 +65,19 @@ const storedDepth = 80;
 
 /** @throws RecordError for a task that `decodeTask` could not read again. */
 export function encodeTask(task: Task): TaskRow {
-  const { args, confirm } = task;
-  return { ...encodeSave(task), input: stringifyTyped({ args, confirm }, task) };
+  const { adapter, digest, tool, startKey, args, confirm } = task;
+  const input = stringifyTyped({ args, confirm }, task);
+  return { ...encodeSave(task), adapter, digest, tool, start_key: startKey ?? null, input };
 }
 
 /** The row without what a save leaves alone. @throws RecordError like `encodeTask`. */
 export function encodeSave(task: Task): SavedRow {
-  const { caller, id, version, stage, adapter, digest, tool, startKey, expiresAt, ...others } = task;
-  const { args: _, confirm: __, job, questions, answers, ...rest } = others;
+  const { caller, id, version, stage, expiresAt, job, questions, answers, ...others } = task;
+  const { adapter: _, digest: _d, tool: _t, startKey: _s, args: _a, confirm: _c, ...rest } = others;
   const state: State = {
     ...rest,
-    questions: questions.map(({ schema: _, item: __, ...question }) => question),
-    answers: answers.map(({ content: _, item: __, ...answer }) => answer),
+    questions: questions.map(({ schema: _, item: _i, ...question }) => question),
+    answers: answers.map(({ content: _, item: _i, ...answer }) => answer),
   };
   const data = {
     job,
@@ -89,10 +92,6 @@ export function encodeSave(task: Task): SavedRow {
     id,
     version,
     stage,
-    adapter,
-    digest,
-    tool,
-    start_key: startKey ?? null,
     expires_at: Math.ceil(expiresAt),
     state: JSON.stringify(state, (_key, member: unknown) => (member === undefined ? null : member)),
     data: stringifyTyped(data, task),
@@ -150,7 +149,7 @@ function readable<T>({ adapter, tool }: TaskRow, read: () => T): T {
   } catch (error) {
     throw new RecordError(
       'store_failed',
-      `the record of a task of ${tool} (${adapter}) can't be read: ${reasonOf(error)}`,
+      `the record of a task of ${tool} (${adapter}) can't be read: ${sentenceOf(error)}`,
       { fix: 'Its job may still run upstream; the record is purged when it expires.', cause: error },
     );
   }
@@ -185,7 +184,8 @@ function stringifyTyped(value: { [key: string]: Json }, { adapter, tool }: Task)
     return text;
   } catch (error) {
     // A very deep value overflows the stack of JSON.stringify: a RangeError.
-    const reason = error instanceof RangeError ? `nested deeper than ${storedDepth} levels` : reasonOf(error);
+    const reason =
+      error instanceof RangeError ? `nested deeper than ${storedDepth} levels` : sentenceOf(error);
     throw new RecordError('store_failed', `a task of ${tool} (${adapter}) can't be stored: ${reason}`, {
       fix: 'Use values that are nested less deeply.',
       cause: error,
@@ -211,8 +211,4 @@ function withTypes(value: unknown): unknown {
     for (const key in members) members[key] = withTypes(members[key]);
   }
   return value;
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

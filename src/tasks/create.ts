@@ -47,9 +47,9 @@ export async function advanceCreate(
   { recovering, signal, lease }: AdvanceOptions,
 ): Promise<Advanced> {
   let current = task;
-  let inDoubt = recovering;
+  let interrupted = recovering;
   for (;;) {
-    const attempt = await attemptCreate(upstream, current, deps.clock.now(), inDoubt, signal);
+    const attempt = await attemptCreate(upstream, current, deps.clock.now(), interrupted, signal);
     if (attempt.kind === 'refused') return { refused: attempt.message };
     const { observation } = attempt;
     if (observation.kind === 'create_doubt' && current.create.doubt === undefined) {
@@ -71,23 +71,25 @@ export async function advanceCreate(
       return { stored, retryAfterMs: 'retryAfterMs' in observation ? observation.retryAfterMs : undefined };
     }
     current = stored.task;
-    inDoubt = false;
+    interrupted = false;
   }
 }
 
 /** Tries a write again while the store fails for a moment: without it a job would lose its trace. */
 export async function untilStored<T>(deps: TaskDeps, task: Task, write: () => Promise<T>): Promise<T> {
   const until = deps.clock.monotonic() + storeRetryMs;
-  for (;;) {
+  for (let tries = 0; ; tries++) {
     try {
       return await write();
     } catch (error) {
-      if (!(error instanceof StoreError) || error.code === 'store_closed' || deps.clock.monotonic() >= until)
+      if (!(error instanceof StoreError) || error.code === 'store_closed') throw error;
+      const fields = { ...about(task), err: error };
+      if (deps.clock.monotonic() >= until) {
+        deps.log.error(fields, 'what became of a create could not be stored; it is looked into later');
         throw error;
-      deps.log.error(
-        { ...about(task), err: error },
-        'what became of a create is not stored yet; trying again',
-      );
+      }
+      if (tries === 0)
+        deps.log.error(fields, 'what became of a create is not stored yet; trying again for half a minute');
       await deps.clock.sleep(storeRetryEveryMs);
     }
   }
@@ -97,13 +99,13 @@ async function attemptCreate(
   upstream: Upstream,
   task: Task,
   now: number,
-  recovering: boolean,
+  interrupted: boolean,
   signal: AbortSignal | undefined,
 ): Promise<CreateAttempt> {
   const index = task.create.step;
   const recovery = upstream.plan.createSteps[index]?.recovery;
   if (recovery === undefined) throw new Error(`create step ${index} of ${task.tool} does not exist`);
-  const inDoubt = task.create.doubt !== undefined || recovering;
+  const inDoubt = task.create.doubt !== undefined || interrupted;
   const reason = task.create.doubt?.reason ?? 'taskferry stopped while the request was under way';
   const sentAt = task.create.sentAt;
   const mayRepeat =

@@ -1,10 +1,10 @@
 // One tick of a task's life: whatever is due for it now, upstream and in the store. The scheduler calls it with
 // the task's lease held; the last thing a tick does is give the lease back with the time of the next look.
 
-import type { AnswerOutcome, Poll, Upstream } from '../drivers/driver.ts';
+import type { AnswerOutcome, Poll, ResultOutcome, Upstream } from '../drivers/driver.ts';
 import { apply, type TaskDeps } from './apply.ts';
 import { advanceCreate } from './create.ts';
-import { resultTryLimit, verdictOf } from './moves/end.ts';
+import { verdictOf } from './moves/end.ts';
 import { pendingWork } from './moves/move.ts';
 import type { Observation } from './observation.ts';
 import type { PendingAnswer, Task, TaskRef } from './task.ts';
@@ -34,7 +34,7 @@ export async function follow(deps: TaskDeps, ref: TaskRef): Promise<void> {
   const done = (observations: Observation[]): Promise<unknown> =>
     apply(deps, ref, upstream.plan, observations, { lease: 'release', known: stored });
 
-  if (task.stage === 'finishing') return void (await done(await finish(deps, upstream, task, overdue)));
+  if (task.stage === 'finishing') return void (await done([await finish(deps, upstream, task, overdue)]));
   if (overdue) return void (await done(await expire(deps, upstream, task)));
   if (task.stage === 'creating') {
     const advanced = await advanceCreate(deps, upstream, task, { recovering: true, lease: 'release' });
@@ -111,25 +111,26 @@ async function resultOf(upstream: Upstream, task: Task, poll: Poll): Promise<Obs
   const { job, statusStage } = poll.observation;
   const view = { ...viewOf(task), job: { ...task.job, ...job }, statusStage };
   const outcome = await upstream.result(view, verdict, poll);
-  if (outcome.kind === 'ready') return [{ kind: 'result', result: outcome.result }];
-  return [{ kind: 'result_later', reason: outcome.reason, retryAfterMs: outcome.retryAfterMs }];
+  return [resultSeen(outcome)];
 }
 
-/** The job has ended and its result could not be fetched at once: try again, in the end answer without it. */
+function resultSeen(outcome: ResultOutcome): Observation {
+  return outcome.kind === 'ready'
+    ? { kind: 'result', result: outcome.result }
+    : { ...outcome, kind: 'result_later' };
+}
+
+/** The job has ended and its result could not be fetched at once: another try. */
 async function finish(
   deps: TaskDeps,
   upstream: Upstream,
   task: Task,
   overdue: boolean,
-): Promise<Observation[]> {
+): Promise<Observation> {
   const verdict = task.verdict === 'succeeded' ? 'succeeded' : 'failed';
   const left = overdue ? lastLookMs : Math.max(task.deadline - deps.clock.now(), lastLookMs);
   const outcome = await within(deps.clock, left, upstream.result(viewOf(task), verdict));
-  if (outcome === undefined) return [{ kind: 'deadline' }];
-  if (outcome.kind === 'ready') return [{ kind: 'result', result: outcome.result }];
-  if (overdue || task.trouble.resultTries + 1 >= resultTryLimit)
-    return [{ kind: 'result', result: outcome.fallback }];
-  return [{ kind: 'result_later', reason: outcome.reason, retryAfterMs: outcome.retryAfterMs }];
+  return outcome === undefined ? { kind: 'deadline' } : resultSeen(outcome);
 }
 
 /** The result of a job that was just seen to have ended; later, when it is not there by the deadline. */

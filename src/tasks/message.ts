@@ -68,15 +68,3 @@ export function reference(task: Task, redact: (text: string) => string = (text) 
   const text = redact(known.map(([name, value]) => `${name}: ${String(value)}`).join(', '));
   return ` (${capText(text, partLimit)})`;
 }
-
-export function duration(ms: number): string {
-  for (const [unit, size] of [
-    ['d', 86_400_000],
-    ['h', 3_600_000],
-    ['m', 60_000],
-    ['s', 1_000],
-  ] as const) {
-    if (ms >= size && ms % size === 0) return `${ms / size}${unit}`;
-  }
-  return `${ms}ms`;
-}

@@ -20,7 +20,8 @@ export type Observation =
   | PollObservation
   /** The job has ended and its result is at hand. Only after a status with a final phase. */
   | { kind: 'result'; result: JobResult }
-  | { kind: 'result_later'; reason: string; retryAfterMs: number | undefined }
+  /** The job has ended and its result can't be read for now; `fallback` is the answer once nobody tries any more. */
+  | { kind: 'result_later'; reason: string; retryAfterMs: number | undefined; fallback: JobResult }
   | { kind: 'cancel_requested' }
   | { kind: 'cancel_outcome'; outcome: CancelOutcome }
   | { kind: 'answers'; answers: readonly GivenAnswer[] }

@@ -52,7 +52,7 @@ export async function start(deps: TaskDeps, request: StartRequest): Promise<Star
   if (inserted.kind === 'exists') return repeated(deps, request, inserted.existing, task.argsHash);
   deps.metrics.taskCreated(task.adapter);
   const intent: Handover = { stored: { task, schedule, outcome: undefined }, retryAfterMs: undefined };
-  const created = await orElse<Handover | { refused: string }>(deps, intent, () =>
+  const created = await orElse<Handover | { refused: string }>(deps, task, intent, () =>
     create(deps, request.upstream, task),
   );
   if ('refused' in created) {
@@ -67,7 +67,7 @@ export async function start(deps: TaskDeps, request: StartRequest): Promise<Star
   // Without a settle the commit that linked the job has handed it over already.
   const handed =
     stored && stored.task.stage !== 'ended' && (settles || !linked)
-      ? await orElse(deps, stored, () => release(deps, request.upstream, stored, retryAfterMs))
+      ? await orElse(deps, task, stored, () => release(deps, request.upstream, stored, retryAfterMs))
       : stored;
   if (handed === undefined) throw new Error(`task ${task.key} vanished while it was being created`);
   deps.log.info({ ...about(task), job: handed.task.job }, 'task created');
@@ -126,7 +126,7 @@ async function settle(deps: TaskDeps, upstream: Upstream, linked: StoredTask): P
     const seen = await within(deps.clock, until - deps.clock.monotonic(), pollOnce(upstream, task));
     if (seen === undefined) return handover;
     const linkedTask = handover.stored;
-    const stored = await orElse(deps, linkedTask, () =>
+    const stored = await orElse(deps, task, linkedTask, () =>
       apply(deps, task, upstream.plan, seen, { lease: 'hold' }),
     );
     if (stored === linkedTask) return handover;
@@ -144,12 +144,12 @@ function retryAfterOf(observations: readonly Observation[]): number | undefined 
 }
 
 /** Once the intent is stored, a call is answered with its task even if the store fails: the lease's end brings it back. */
-async function orElse<T>(deps: TaskDeps, fallback: T, write: () => Promise<T>): Promise<T> {
+async function orElse<T>(deps: TaskDeps, task: Task, fallback: T, write: () => Promise<T>): Promise<T> {
   try {
     return await write();
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
-    deps.log.warn({ err: error }, 'a new task is followed later, as the store fails');
+    deps.log.warn({ ...about(task), err: error }, 'a new task is followed later, as the store fails');
     return fallback;
   }
 }

@@ -1,6 +1,6 @@
 // The task record: taskferry's durable memory of one job for one caller, and the states it moves through.
 //
-//   creating ──linked──▶ following ──verdict──▶ finishing ──result stored──▶ ended
+//   creating ──linked──▶ following ──verdict──▶ finishing ──result, or no more tries──▶ ended
 //      │                    │  ▲                    │
 //      │ refused: removed   │  └ poll, answer,      └ result fetch tried again
 //      │ doubt without end, │    cancel sent
@@ -14,7 +14,8 @@
 // following  polled until a state rule gives a verdict. `phase` is working or input_required. Succeeded and failed
 //            lead to finishing, cancelled and errored straight to the end.
 // finishing  the verdict is fixed and stored: whatever the upstream says later changes nothing. The result is
-//            being fetched; clients still see `working`.
+//            being fetched; clients still see `working`. After five tries, or at the deadline, the task ends with
+//            its verdict and a text that says why the result is missing.
 // ended      terminal. `outcome` holds the rendered result; nothing but the purge touches the record again.
 //
 // Every change is one compare-and-set on `version`, computed by the pure functions in reduce.ts and moves/.
@@ -49,7 +50,10 @@ export interface Task extends TaskRef {
   phase: Phase;
   /** What the client reads as statusMessage: `progress` plus what taskferry has to add. */
   message: string | undefined;
-  /** The upstream's own words about the job, from the adapter's `message`. */
+  /**
+   * What is said of the job itself: the upstream's own words (the adapter's `message`), until the next poll those of
+   * a refused cancel, and at the end taskferry's word on how it ended unless there is a result.
+   */
   progress: string | undefined;
   /** Captures of the create and status steps. */
   job: JsonObject;

@@ -78,6 +78,22 @@ it('checks a settings file as such', () => {
   });
 });
 
+it.each(['limits: { requestBytes: 8MiB }', 'requestState: { keys: [OUR_KEY] }', 'auth: { kind: none }'])(
+  'takes a file with nothing but %s for settings',
+  (field) => {
+    expect(check(file('settings.yaml', `version: 1\n${field}\n`))).toEqual({
+      lines: ['settings.yaml: settings, good'],
+      exitCode: 0,
+    });
+  },
+);
+
+it('takes an adapter with limits for an adapter, however little else it has', () => {
+  expect(check(file('a.yaml', 'version: 1\nname: a\nlimits: { concurrency: 1 }\n')).lines).toContain(
+    'a.yaml:1:1 upstream: is missing (drivers: http)',
+  );
+});
+
 it('has nothing good to say about no file at all', () => {
   expect(check().exitCode).toBe(1);
   expect(check(folder)).toEqual({ lines: [`${folder} is a folder, not a file`], exitCode: 1 });

@@ -3,8 +3,8 @@
 //   GET  /greet?name=…         {"text"}
 //   GET  /broken               500
 //   POST /jobs                 {"seconds", "end": "done" | "failed" | "broken", "questions": [key], "text"}
-//   GET  /jobs/{id}            {"id", "state", "waiting": [key], "text"}
-//   POST /jobs/{id}/answers    {"key"}
+//   GET  /jobs/{id}            {"id", "state", "waiting": [key], "text", "answers": […]}
+//   POST /jobs/{id}/answers    {"key", …}; shown as "answers" of the job
 //   POST /jobs/{id}/cancel
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -16,6 +16,7 @@ interface Job {
   end: string;
   text: string;
   waiting: string[];
+  answers: Body[];
   cancelled: boolean;
 }
 
@@ -53,6 +54,7 @@ async function handle(jobs: Job[], request: IncomingMessage, response: ServerRes
       end,
       text,
       waiting: [...questions],
+      answers: [],
       cancelled: false,
     };
     jobs.push(job);
@@ -61,13 +63,16 @@ async function handle(jobs: Job[], request: IncomingMessage, response: ServerRes
   const job = jobs[Number(id)];
   if (job === undefined) return send(404, { error: 'no such job' });
   if (action === 'cancel') job.cancelled = true;
-  if (action === 'answers') job.waiting = job.waiting.filter((key) => key !== body.key);
+  if (action === 'answers') {
+    job.waiting = job.waiting.filter((key) => key !== body.key);
+    job.answers.push(body);
+  }
   send(200, shown(job));
 }
 
 function shown(job: Job): object {
-  const { id, text, waiting } = job;
-  return { id, text, waiting, state: stateOf(job) };
+  const { id, text, waiting, answers } = job;
+  return { id, text, waiting, answers, state: stateOf(job) };
 }
 
 function stateOf(job: Job): string {

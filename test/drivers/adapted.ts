@@ -9,7 +9,7 @@ import type { Driver, JobView, Poll, PollObservation, Upstream } from '../../src
 import { createHttpDriver } from '../../src/drivers/http/driver.ts';
 import { createUpstreams, type Upstreams } from '../../src/drivers/upstreams.ts';
 import { formatProblem } from '../../src/errors.ts';
-import { createLog } from '../../src/observability/log.ts';
+import { createLog, type Log } from '../../src/observability/log.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { type Handler, json, startHttpServer, type TestServer } from '../helpers/http-server.ts';
 
@@ -103,6 +103,8 @@ export interface AdaptedOptions {
   /** Secrets and further variables, read at each call. UPSTREAM is added to it. */
   environment?: { [name: string]: string };
   clock?: Clock;
+  /** Default: nothing is logged. */
+  log?: Log;
 }
 
 export async function adapted(parts: AdapterParts, options: AdaptedOptions = {}): Promise<Adapted> {
@@ -118,7 +120,7 @@ export async function adapted(parts: AdapterParts, options: AdaptedOptions = {})
     loadText: async () => undefined,
     environment: {},
     clock,
-    log: createLog('silent', (line) => line),
+    log: options.log ?? createLog('silent', (line) => line),
     metrics,
   });
   onTestFinished(async () => {

@@ -1,6 +1,11 @@
-import { request as httpRequest } from 'node:http';
-import { describe, expect, it } from 'vitest';
+import { createServer, request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { StoreError } from '../../src/errors.ts';
+import { createHttpApp } from '../../src/mcp/http.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
 import { modernRequest } from '../helpers/mcp-request.ts';
+import { recordedLog } from '../helpers/recorded-log.ts';
 import { useServer } from './fixture.ts';
 
 const { server } = useServer();
@@ -95,6 +100,52 @@ describe('pages for operators', () => {
 
   it('names the MCP path on every other one', async () => {
     expect(await send('/', {})).toEqual({ status: 404, text: 'not found: MCP is served at /mcp\n' });
+  });
+});
+
+describe('when the store fails', () => {
+  const full = new StoreError('store_full', 'there is no space left', { fix: 'Free some disk space.' });
+  const { log, lines } = recordedLog();
+  const close: (() => void)[] = [];
+  afterEach(() => {
+    for (const end of close.splice(0)) end();
+  });
+
+  async function page(path: string): Promise<{ status: number; text: string }> {
+    const metrics = createMetrics();
+    metrics.countTasks(() => Promise.reject(full));
+    const app = createHttpApp({
+      fetch: async () => new Response(),
+      hosts: ['127.0.0.1'],
+      origins: [],
+      requestBytes: 1_000,
+      ready: () => Promise.reject(full),
+      metrics,
+      log,
+      stopping: new AbortController().signal,
+    });
+    const http = createServer(app);
+    close.push(() => http.close());
+    await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+    const reply = await fetch(`http://127.0.0.1:${(http.address() as AddressInfo).port}${path}`);
+    return { status: reply.status, text: await reply.text() };
+  }
+
+  it('/metrics answers a plain 500, and the log tells why', async () => {
+    const stderr = vi.spyOn(console, 'error');
+    expect(await page('/metrics')).toEqual({ status: 500, text: 'internal error\n' });
+    expect(lines).toEqual([
+      { level: 'error', err: full, path: '/metrics', message: 'an HTTP request failed' },
+    ]);
+    expect(stderr).not.toHaveBeenCalled();
+    stderr.mockRestore();
+  });
+
+  it('/readyz says what to do about it', async () => {
+    expect(await page('/readyz')).toEqual({
+      status: 503,
+      text: 'not ready: there is no space left (Free some disk space.)\n',
+    });
   });
 });
 

@@ -3,7 +3,32 @@ import { eventually } from '../helpers/eventually.ts';
 import { allCapabilities, tasksCapability } from '../helpers/mcp-request.ts';
 import { useServer } from './fixture.ts';
 
-const { request, startTask } = useServer();
+/** Sends the whole answer upstream, and gives back what came there. */
+const echoing = `version: 1
+name: echoing
+env: [FIXTURE_URL]
+upstream: { driver: http, baseUrl: "\${{ env.FIXTURE_URL }}" }
+tools:
+  echo_answer:
+    description: Asks, and tells what the answer was.
+    create:
+      request: POST /jobs
+      json: { questions: [sure] }
+      capture: { id: response.body.id }
+    status:
+      request: GET /jobs/\${{ job.id }}
+      state: { of: response.body.state, working: [running], input_required: [waiting], succeeded: [done] }
+    ask:
+      - key: sure
+        message: Sure?
+        schema: { type: object, required: [ok], properties: { ok: { type: boolean } } }
+        onAccept:
+          request: POST /jobs/\${{ job.id }}/answers
+          json: { key: sure, answer: "\${{ answer }}" }
+    result: { structured: { answers: "\${{ response.body.answers }}" } }
+    timing: { every: 200ms }
+`;
+const { request, startTask } = useServer([echoing]);
 const get = (taskId: string, capabilities: object = allCapabilities) =>
   request('tasks/get', { taskId }, { capabilities });
 const statusOf = async (taskId: string) => (await get(taskId)).body.result;
@@ -195,9 +220,10 @@ describe('tasks/update', () => {
   });
 
   it('drops fields the question does not have', async () => {
-    const taskId = await asking('confirm_delete');
-    await update(taskId, { 'confirm-1': { action: 'accept', content: { confirm: true, extra: 'x' } } });
-    await reaches(taskId, 'completed');
+    const taskId = await asking('echo_answer');
+    await update(taskId, { 'sure-1': { action: 'accept', content: { ok: true, extra: 'x' } } });
+    const { result } = await reaches(taskId, 'completed');
+    expect(result.structuredContent).toEqual({ answers: [{ key: 'sure', answer: { ok: true } }] });
   });
 
   it('needs inputResponses', async () => {

@@ -1,6 +1,7 @@
 // The local scheduler on the in-memory store, with a clock that the tests move.
 
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { type Budget, createBudget } from '../../src/drivers/budget.ts';
 import { StoreError } from '../../src/errors.ts';
 import { type LocalSchedulerOptions, startLocalScheduler } from '../../src/scheduler/local.ts';
 import { createSteadyClock } from '../../src/steady-clock.ts';
@@ -16,7 +17,7 @@ interface Line {
   message: string;
 }
 
-/** A budget of `places` for each adapter, taken by the ticks that the test counts as under way. */
+/** A budget of `places` for each adapter, in which every tick takes one. */
 interface World {
   clock: FakeClock;
   store: Store;
@@ -25,6 +26,7 @@ interface World {
   ticks: { adapter: string; id: string; at: number }[];
   underWay: Map<string, number>;
   most: Map<string, number>;
+  budget(adapter: string): Budget;
   options: LocalSchedulerOptions;
 }
 
@@ -34,7 +36,8 @@ interface WorldOptions {
   tickMs?: number;
   store?: Store;
   follow?: (ref: TaskRef, world: World) => Promise<void>;
-  budget?: LocalSchedulerOptions['budget'];
+  /** The ticks take no place by themselves: `follow` does, if anybody. Default false. */
+  takesNoPlace?: boolean;
 }
 
 const intervalMs = 5_000;
@@ -51,6 +54,12 @@ function createWorld({
   const write = (level: Line['level']) => (fields: unknown, message?: unknown) =>
     void lines.push({ level, fields: Object(fields), message: String(message) });
   const underWay = new Map<string, number>();
+  const budgets = new Map<string, Budget>();
+  const budget = (adapter: string): Budget => {
+    const made = budgets.get(adapter) ?? createBudget({ concurrency: places, rate: undefined }, clock);
+    budgets.set(adapter, made);
+    return made;
+  };
   const world: World = {
     clock,
     store,
@@ -58,22 +67,18 @@ function createWorld({
     ticks: [],
     underWay,
     most: new Map(),
+    budget,
     options: {
       store,
       clock,
       log: { info: write('info'), warn: write('warn'), error: write('error') },
-      budget:
-        given.budget ??
-        ((adapter) => ({
-          free: () => places - (underWay.get(adapter) ?? 0),
-          share: () => 0,
-          nextFreeAt: () => Number.POSITIVE_INFINITY,
-        })),
+      budget,
       expire: async () => {},
       async follow(ref) {
         const stored = await store.get(ref);
         if (stored === undefined) return;
         const { adapter } = stored.task;
+        const release = given.takesNoPlace === true ? undefined : await budget(adapter).acquire();
         world.ticks.push({ adapter, id: ref.id, at: clock.now() });
         const now = (underWay.get(adapter) ?? 0) + 1;
         underWay.set(adapter, now);
@@ -82,6 +87,7 @@ function createWorld({
           await (given.follow ?? rescheduled)(ref, world);
         } finally {
           underWay.set(adapter, (underWay.get(adapter) ?? 0) - 1);
+          release?.();
         }
       },
     },
@@ -271,10 +277,7 @@ describe('budgets', () => {
   });
 
   it('starts no more ticks than are free, even before their calls show in the budget', async () => {
-    const world = createWorld({
-      tickMs: 50,
-      budget: () => ({ free: () => 3, share: () => 0, nextFreeAt: () => 0 }),
-    });
+    const world = createWorld({ places: 3, tickMs: 50, takesNoPlace: true });
     for (let i = 0; i < 20; i++) await add(world, 0);
     await start(world);
     await world.clock.advance(1_000);
@@ -283,21 +286,15 @@ describe('budgets', () => {
   });
 
   it('starts no more than is free while others use the budget too', async () => {
-    let others = 0;
-    let taken = 0;
-    let most = 0;
     const world = createWorld({
-      budget: () => ({
-        free: () => 8 - others - taken,
-        share: () => 0,
-        nextFreeAt: () => Number.POSITIVE_INFINITY,
-      }),
+      places: 8,
+      takesNoPlace: true,
       follow: async (ref, world) => {
         // What a tick does before its call, such as rendering the request, takes a few turns.
         for (let turn = 0; turn < 30; turn++) await Promise.resolve();
-        most = Math.max(most, ++taken);
+        const release = await world.budget('builds').acquire();
         await world.clock.sleep(50);
-        taken--;
+        release();
         await reschedule(world, ref);
       },
     });
@@ -305,26 +302,20 @@ describe('budgets', () => {
     await add(world, 0);
     const scheduler = await start(world);
     await world.clock.advance(100);
-    others = 6;
+    await Promise.all(Array.from({ length: 6 }, () => world.budget('builds').acquire()));
+    world.most.clear();
     for (let i = 0; i < 20; i++) await add(world, 0);
     scheduler.wake('builds', world.clock.now());
     await world.clock.advance(40);
-    expect(most).toBe(2);
+    expect(world.most.get('builds')).toBe(2);
     await world.clock.advance(1_000);
-    expect(most).toBe(2);
+    expect(world.most.get('builds')).toBe(2);
     expect(world.ticks).toHaveLength(21);
   });
 
   it('waits until the budget says that it is free again', async () => {
-    const clock = { pausedUntil: 0 };
-    const world = createWorld({
-      budget: () => ({
-        free: () => (world.clock.now() < clock.pausedUntil ? 0 : 2),
-        share: () => 0,
-        nextFreeAt: () => clock.pausedUntil,
-      }),
-    });
-    clock.pausedUntil = world.clock.now() + 8_005;
+    const world = createWorld();
+    world.budget('builds').pauseUntil(world.clock.now() + 8_005);
     const begin = world.clock.now();
     await add(world, 0);
     const { store, calls } = watched(world.store);
@@ -338,15 +329,13 @@ describe('budgets', () => {
   });
 
   it('notices a place that somebody else’s call gave back', async () => {
-    let free = 0;
-    const world = createWorld({
-      budget: () => ({ free: () => free, share: () => 0, nextFreeAt: () => Number.POSITIVE_INFINITY }),
-    });
+    const world = createWorld({ places: 1 });
+    const release = await world.budget('builds').acquire();
     await add(world, 0);
     await start(world);
     await world.clock.advance(5_000);
     expect(world.ticks).toEqual([]);
-    free = 1;
+    release();
     await world.clock.advance(100);
     expect(world.ticks).toHaveLength(1);
   });
@@ -729,7 +718,8 @@ describe('a wall clock that is set back', () => {
 describe('a deadline', () => {
   it('is kept to though the budget of the adapter lets nothing be asked', async () => {
     const expired: string[] = [];
-    const world = createWorld({ budget: () => ({ free: () => 0, share: () => 0, nextFreeAt: () => 9e15 }) });
+    const world = createWorld();
+    world.budget('builds').pauseUntil(9e15);
     world.options.expire = async (ref) => {
       expired.push(ref.id);
       await world.store.remove(ref);
@@ -745,7 +735,8 @@ describe('a deadline', () => {
   });
 
   it('of many tasks is kept to in slices, one by one where a record is at fault', async () => {
-    const world = createWorld({ budget: () => ({ free: () => 0, share: () => 0, nextFreeAt: () => 9e15 }) });
+    const world = createWorld();
+    world.budget('builds').pauseUntil(9e15);
     let broken = '';
     world.options.expire = async (ref) => {
       if (ref.id === broken) throw new RecordError('store_failed', 'the record can’t be read');

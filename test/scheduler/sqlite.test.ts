@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { createBudget } from '../../src/drivers/budget.ts';
 import { startLocalScheduler } from '../../src/scheduler/local.ts';
 import { createSteadyClock } from '../../src/steady-clock.ts';
 import { openSqliteStore } from '../../src/stores/sqlite.ts';
@@ -56,28 +57,29 @@ it('follows a hundred thousand overdue tasks within the budget, and delays nobod
   expect(await store.counts()).toEqual([{ adapter: 'busy', stage: 'following', count: tasks }]);
 
   const count = { busy: 0, small: 0, underWay: 0, most: 0, errors: 0 };
+  const clock = createSteadyClock();
+  const limits = { concurrency: places, rate: undefined };
+  const budgets = { busy: createBudget(limits, clock), small: createBudget(limits, clock) };
   const complain = (): void => void count.errors++;
   const scheduler = startLocalScheduler({
     store,
-    clock: createSteadyClock(),
+    clock,
     log: { info: () => {}, warn: complain, error: complain },
     callsPerSecond: () => 20_000,
-    budget: (adapter) => ({
-      free: () => places - (adapter === 'busy' ? count.underWay : 0),
-      share: () => 0,
-      nextFreeAt: () => Number.POSITIVE_INFINITY,
-    }),
+    budget: (adapter) => (adapter === 'busy' ? budgets.busy : budgets.small),
     expire: async () => {},
     async follow(ref) {
       const stored = await store.get(ref);
       if (stored === undefined) throw new Error('the task is gone');
       const { adapter, version } = stored.task;
+      const release = await (adapter === 'busy' ? budgets.busy : budgets.small).acquire();
       if (adapter === 'busy') {
         count.busy++;
         count.most = Math.max(count.most, ++count.underWay);
       } else count.small++;
       await store.reschedule(ref, { dueAt: Date.now() + 3_600_000, intervalMs: 5_000 }, version);
       if (adapter === 'busy') count.underWay--;
+      release();
     },
   });
   onTestFinished(() => scheduler.stop());

@@ -6,6 +6,7 @@ import { openSqliteStore } from '../../src/stores/sqlite.ts';
 import type { Store } from '../../src/stores/store.ts';
 import { always, createWith, findByKey, hangUp, page, routes, silence } from '../drivers/adapted.ts';
 import { type Handler, json } from '../helpers/http-server.ts';
+import { recordedLog } from '../helpers/recorded-log.ts';
 import { tempDir } from '../helpers/temp-dir.ts';
 import { count, hasEnded, outcomeOf, startService } from './service-fixture.ts';
 
@@ -508,10 +509,13 @@ describe('a full store', () => {
   });
 
   it('at the link is tried again until the job is linked, without a second request', async () => {
-    const service = await startService({ store: failing('save', 20), handler: made });
+    const { log, lines } = recordedLog();
+    const service = await startService({ store: failing('save', 20), handler: made, log });
     const { task } = await service.started();
     expect(task).toMatchObject({ stage: 'following', job: { id: 7421900188888888881n } });
     expect(service.server.seen).toHaveLength(1);
+    // Once for all of the tries.
+    expect(lines.filter(({ level }) => level === 'error')).toMatchObject([{ task: task.key }]);
   });
 
   it('after the link takes nothing from the caller: the task is answered, and followed later', async () => {
@@ -524,12 +528,20 @@ describe('a full store', () => {
 
   it('at the link for long answers with the task all the same, and leaves the job to recovery by its key', async () => {
     const store = failing('save', 130);
-    const service = await startService({ parts: { create: createWith(key) }, store, handler: made });
+    const { log, lines } = recordedLog();
+    const service = await startService({ parts: { create: createWith(key) }, store, handler: made, log });
     expect(await service.start()).toMatchObject({ kind: 'task', stored: { task: { stage: 'creating' } } });
+    const told = lines.filter(({ level }) => level !== 'info');
     const [ref] = await store.dueBefore('jobs', service.clock.now() + 120_000, 1);
     if (ref === undefined) throw new Error('the task is not scheduled');
     const { task } = await service.passing(service.tick(ref));
     expect(task.stage).toBe('following');
+    // That it is tried, that it is given up, and what becomes of the task.
+    expect(told).toMatchObject([
+      { level: 'error', task: task.key },
+      { level: 'error', task: task.key },
+      { level: 'warn', task: task.key },
+    ]);
     const keys = service.server.seen.map(({ headers }) => headers['idempotency-key']);
     expect(keys).toEqual([task.key, task.key]);
   });

@@ -207,6 +207,12 @@ describe('polls', () => {
 
 describe('the end', () => {
   const result = { isError: false, text: 'done', structured: undefined, links: [] };
+  const resultLater: Observation = {
+    kind: 'result_later',
+    reason: 'HTTP 503',
+    retryAfterMs: undefined,
+    fallback: { ...result, text: 'done, but not to be read' },
+  };
 
   it('ends with the result in one change', () => {
     const { task, outcome, schedule } = reduce(
@@ -222,7 +228,7 @@ describe('the end', () => {
   it('fixes the verdict while the result cannot be fetched, whatever the upstream says later', () => {
     const finishing = reduce(
       followingTask(),
-      [status({ phase: 'failed' }), { kind: 'result_later', reason: 'HTTP 503', retryAfterMs: undefined }],
+      [status({ phase: 'failed' }), resultLater],
       sampleContext(startTime),
     ).task;
     expect(finishing).toMatchObject({ stage: 'finishing', verdict: 'failed', trouble: { resultTries: 1 } });
@@ -235,10 +241,28 @@ describe('the end', () => {
     expect(play(later, [{ kind: 'result', result }])).toMatchObject({ stage: 'ended', phase: 'failed' });
   });
 
+  it('comes without the result after five tries to fetch it', () => {
+    const four = play(followingTask(), [
+      status({ phase: 'succeeded' }),
+      ...Array<Observation>(4).fill(resultLater),
+    ]);
+    expect(four).toMatchObject({ stage: 'finishing', trouble: { resultTries: 4 } });
+    const { task, outcome } = reduce(four, [resultLater], sampleContext(startTime));
+    expect(task).toMatchObject({ stage: 'ended', ending: 'succeeded' });
+    expect(outcome).toMatchObject({ result: { text: 'done, but not to be read' } });
+  });
+
+  it('comes without the result when it can’t be fetched at the deadline', () => {
+    const finishing = play(followingTask(), [status({ phase: 'failed' }), resultLater]);
+    const { task, outcome } = reduce(finishing, [resultLater], sampleContext(finishing.deadline));
+    expect(task).toMatchObject({ stage: 'ended', ending: 'failed' });
+    expect(outcome).toMatchObject({ result: { text: 'done, but not to be read' } });
+  });
+
   it('keeps the verdict of a finishing task at its deadline', () => {
     const finishing = reduce(
       followingTask(),
-      [status({ phase: 'succeeded' }), { kind: 'result_later', reason: 'HTTP 503', retryAfterMs: undefined }],
+      [status({ phase: 'succeeded' }), resultLater],
       sampleContext(startTime),
     ).task;
     const { task, outcome } = reduce(finishing, [{ kind: 'deadline' }], sampleContext(finishing.deadline));

@@ -8,7 +8,7 @@ import { createHttpDriver } from '../../src/drivers/http/driver.ts';
 import { createUpstreams } from '../../src/drivers/upstreams.ts';
 import type { JsonObject } from '../../src/exact-json.ts';
 import { renderOutcome } from '../../src/mcp/render.ts';
-import { createLog } from '../../src/observability/log.ts';
+import { createLog, type Log } from '../../src/observability/log.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { createMemoryStore } from '../../src/stores/memory.ts';
 import type { Store, StoredTask } from '../../src/stores/store.ts';
@@ -30,6 +30,8 @@ export interface ServiceOptions {
   environment?: { [name: string]: string };
   /** False: the adapter is stored but served no longer. */
   served?: boolean;
+  /** Default: nothing is logged. */
+  log?: Log;
 }
 
 export interface Service {
@@ -63,7 +65,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const adapter = load(adapterText(parts));
   environment.UPSTREAM ??= server.origin;
   const metrics = createMetrics();
-  const log = createLog('silent', (line) => line);
+  const log = options.log ?? createLog('silent', (line) => line);
   let underWay = 0;
   /** Real time at which an exchange last began or ended. */
   let stirredAt = 0;

@@ -1,22 +1,9 @@
 // Compiling headers and other named texts of the HTTP format.
 
 import type { Compiler, Path } from '../../config/driver-format.ts';
+import type { TextTemplate } from '../../config/template.ts';
 import type { NamedText } from './compiled.ts';
-
-const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** Headers that belong to the connection or to the body: the transport makes them. */
-const ownHeaders = new Set([
-  'host',
-  'content-length',
-  'transfer-encoding',
-  'connection',
-  'keep-alive',
-  'upgrade',
-  'te',
-  'trailer',
-  'expect',
-  'proxy-authorization',
-]);
+import { headerNameFault, headerValueFault } from './header-rules.ts';
 
 export function compileHeaders(
   raw: { [name: string]: string } | undefined,
@@ -24,24 +11,31 @@ export function compileHeaders(
   compiler: Compiler,
 ): readonly NamedText[] {
   const seen = new Map<string, string>();
-  for (const [name, value] of Object.entries(raw ?? {})) {
-    checkHeader(name, value, [...path, name], compiler);
+  return Object.entries(raw ?? {}).map(([name, value]) => {
+    const at = [...path, name];
+    checkHeaderName(name, at, compiler);
     const twin = seen.get(name.toLowerCase());
-    if (twin !== undefined) compiler.problem([...path, name], `is the same header as ${twin}`);
+    if (twin !== undefined) compiler.problem(at, `is the same header as ${twin}`);
     seen.set(name.toLowerCase(), name);
-  }
-  return namedTexts(raw, path, compiler);
+    return { name, value: compileHeaderValue(value, at, compiler) };
+  });
 }
 
-export function checkHeader(name: string, value: string, path: Path, compiler: Compiler): void {
-  if (!token.test(name)) compiler.problem(path, `"${name}" is no header name`);
-  else if (ownHeaders.has(name.toLowerCase()))
-    compiler.problem(path, `the header ${name} is set by taskferry`);
-  checkHeaderValue(value, path, compiler);
+export function checkHeaderName(name: string, path: Path, compiler: Compiler): void {
+  const fault = headerNameFault(name);
+  if (fault !== undefined) compiler.problem(path, fault);
+}
+
+/** What the holes give is only known when they are filled in; the text around them is checked here. */
+export function compileHeaderValue(value: string, path: Path, compiler: Compiler): TextTemplate {
+  const text = compiler.text(path, value);
+  checkHeaderValue(text.parts.filter((part) => typeof part === 'string').join(''), path, compiler);
+  return text;
 }
 
 export function checkHeaderValue(value: string, path: Path, compiler: Compiler): void {
-  if (/[\r\n\0]/.test(value)) compiler.problem(path, 'a header value is one line');
+  const fault = headerValueFault(value);
+  if (fault !== undefined) compiler.problem(path, fault);
 }
 
 export function namedTexts(

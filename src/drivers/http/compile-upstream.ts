@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import type { Compiler, Path } from '../../config/driver-format.ts';
 import { hasHole } from '../../config/template.ts';
 import { parseDuration, parseSize } from '../../config/units.ts';
-import { checkHeader, compileHeaders, namedTexts } from './compile-headers.ts';
+import { checkHeaderName, compileHeaders, compileHeaderValue, namedTexts } from './compile-headers.ts';
 import type { HttpAuth, HttpUpstream } from './compiled.ts';
 import type { authShape, RawUpstream } from './shape.ts';
 
@@ -75,11 +75,11 @@ function compileAuth(raw: z.infer<typeof authShape>, compiler: Compiler): HttpAu
       password: compiler.text(['auth', 'basic', 'password'], raw.basic.password),
     };
   if (raw.header !== undefined) {
-    checkHeader(raw.header.name, raw.header.value, ['auth', 'header', 'name'], compiler);
+    checkHeaderName(raw.header.name, ['auth', 'header', 'name'], compiler);
     return {
       kind: 'header',
       name: raw.header.name,
-      value: compiler.text(['auth', 'header', 'value'], raw.header.value),
+      value: compileHeaderValue(raw.header.value, ['auth', 'header', 'value'], compiler),
     };
   }
   if (raw.query === undefined) return undefined;

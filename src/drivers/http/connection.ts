@@ -5,7 +5,7 @@ import type { Dispatcher } from 'undici';
 import { type Clock, systemClock } from '../../clock.ts';
 import { EvaluationFault, type Scope } from '../../config/expression.ts';
 import { TaskferryError } from '../../errors.ts';
-import { type Budget, BudgetEnded, type Party } from '../budget.ts';
+import { BudgetEnded, type Party } from '../budget.ts';
 import type { ConnectContext, Connection, PerformOptions, StepReply } from '../driver.ts';
 import type { HttpStep, HttpUpstream } from './compiled.ts';
 import { ConnectRefused } from './connectors.ts';
@@ -22,8 +22,6 @@ export interface HttpOptions {
   clock?: Clock;
   /** HTTPS_PROXY, HTTP_PROXY and NO_PROXY are read from it. Default: the process's. */
   env?: ProxyEnv;
-  /** Shared by everything that asks this upstream. Default: no limits. */
-  budget?: Budget;
   /** How host names are resolved. Default: the system's resolver. */
   lookup?: LookupFunction;
 }
@@ -40,7 +38,8 @@ export function connectHttp(
   context: ConnectContext,
   options: HttpOptions = {},
 ): Connection<HttpStep> {
-  const { clock = systemClock, env = process.env, budget, lookup } = options;
+  const { clock = systemClock, env = process.env, lookup } = options;
+  const { budget } = context;
   const sockets = createSockets({ connectTimeout: upstream.timeouts.connect, caFile: upstream.ca, lookup });
   const closing = new AbortController();
   let nextPause = firstPause;
@@ -59,7 +58,9 @@ export function connectHttp(
     const mark = sockets.mark();
     try {
       dispatcher = fresh ? sockets.fresh(prepared.route) : sockets.pooled(prepared.route);
+      const started = clock.monotonic();
       const outcome = await exchange(dispatcher, prepared.wire, plan, clock, plan.signal);
+      context.exchanged?.(outcome.kind, clock.monotonic() - started);
       if (outcome.kind === 'reply') return { outcome, stale: false, sent: true };
       const { connecting, keptAlive } = sockets.facts(outcome.error, mark);
       return {

@@ -21,7 +21,6 @@ export function createHttpDriver(options: HttpOptions = {}): Driver<HttpUpstream
         throw error;
       }
     },
-    connect: (upstream, context) =>
-      connectHttp(upstream, context, { ...options, ...(context.budget && { budget: context.budget }) }),
+    connect: (upstream, context) => connectHttp(upstream, context, options),
   };
 }

@@ -1,5 +1,6 @@
 // Failures of the network as a code and a plain sentence with host and port, never a path or a query.
 
+import { formatDuration } from '../../duration.ts';
 import type { StepReply } from '../driver.ts';
 import type { HttpTimeouts } from './compiled.ts';
 import { ConnectRefused } from './connectors.ts';
@@ -37,11 +38,14 @@ export function describeFault(error: Error, context: FaultContext): Fault {
     case 'total_time':
       return { code: 'timeout', reason: `${where} took too long to send its whole reply` };
     case 'headers_time':
-      return { code: 'timeout', reason: `${where} did not answer within ${duration(timeouts.headers)}` };
+      return {
+        code: 'timeout',
+        reason: `${where} did not answer within ${formatDuration(timeouts.headers)}`,
+      };
     case 'body_time':
       return {
         code: 'timeout',
-        reason: `${where} fell silent for ${duration(timeouts.body)} in the middle of its reply`,
+        reason: `${where} fell silent for ${formatDuration(timeouts.body)} in the middle of its reply`,
       };
     case 'UND_ERR_INVALID_ARG':
     case 'UND_ERR_NOT_SUPPORTED':
@@ -68,7 +72,7 @@ function connectSentence(code: string, where: string, timeouts: HttpTimeouts): s
       return `the host name of ${where} can't be resolved (${code})`;
     case 'UND_ERR_CONNECT_TIMEOUT':
     case 'ETIMEDOUT':
-      return `no connection to ${where} within ${duration(timeouts.connect)}`;
+      return `no connection to ${where} within ${formatDuration(timeouts.connect)}`;
     case 'ERR_TLS_CERT_ALTNAME_INVALID':
       return `the certificate of ${where} is for another name`;
     case 'CERT_HAS_EXPIRED':
@@ -88,8 +92,4 @@ function codeOf(error: Error): string {
   if (error instanceof ExchangeLimit) return error.code;
   const { code } = error as NodeJS.ErrnoException;
   return typeof code === 'string' ? code : '';
-}
-
-function duration(ms: number): string {
-  return ms < 1000 ? `${ms} ms` : `${Math.round(ms / 100) / 10} s`;
 }

@@ -4,6 +4,7 @@ import type { DriverFormat } from '../../config/driver-format.ts';
 import { compileStep } from './compile-step.ts';
 import { compileUpstream } from './compile-upstream.ts';
 import type { HttpStep, HttpUpstream } from './compiled.ts';
+import { headerNameFault } from './header-rules.ts';
 import { type RawStep, type RawUpstream, stepShape, upstreamShape } from './shape.ts';
 
 /** What the loader needs to know of HTTP: fields, and how to compile them. */
@@ -16,4 +17,5 @@ export const httpFormat: DriverFormat<HttpUpstream, HttpStep> = {
   compileStep: (raw, compiler) => compileStep(raw as RawStep, compiler),
   // RFC 9110, section 9.2.1.
   isSafe: ({ method }) => method === 'GET' || method === 'HEAD',
+  keyHeaderFault: headerNameFault,
 };

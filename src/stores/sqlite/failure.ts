@@ -1,6 +1,6 @@
 // Turns what SQLite and the file system throw into a StoreError that says what is wrong and what to do.
 
-import { type ErrorCode, StoreError } from '../../errors.ts';
+import { type ErrorCode, StoreError, sentenceOf } from '../../errors.ts';
 
 /** A StoreError as it crosses the border between threads. */
 export interface Failure {
@@ -83,7 +83,7 @@ export function toFailure(error: unknown, path: string): Failure {
         fix: 'Free some disk space.',
       };
   }
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = sentenceOf(error);
   return { code: 'store_failed', message: `the store ${path} failed: ${reason}` };
 }
 

@@ -2,7 +2,7 @@
 
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { StoreError } from '../../errors.ts';
+import { type StoreError, sentenceOf } from '../../errors.ts';
 import type { WriteOptions } from './database.ts';
 import { toStoreError } from './failure.ts';
 import type { Answer, FromWorker, Operation, Result, ToWorker } from './messages.ts';
@@ -65,7 +65,7 @@ export async function openWriter(
 
   await new Promise<void>((resolve, reject) => {
     worker.on('error', (error) => {
-      crashed(error instanceof Error ? error.message : String(error));
+      crashed(sentenceOf(error));
       if (crash !== undefined) reject(crash);
     });
     worker.on('exit', (code) => {

@@ -2,7 +2,7 @@
 
 import type { CancelOutcome } from '../../drivers/driver.ts';
 import type { Task } from '../task.ts';
-import { type Context, change, later, type Move, soon, soonFor, trouble, unchanged } from './move.ts';
+import { type Context, change, later, lookIn, type Move, newsDelay, trouble, unchanged } from './move.ts';
 
 export function cancelRequested(task: Task, context: Context): Move {
   if (task.cancel !== undefined || task.stage === 'finishing') return unchanged(task, context);
@@ -13,7 +13,7 @@ export function cancelRequested(task: Task, context: Context): Move {
     answers: [],
     phase: 'working',
   });
-  return { task: next, schedule: soon(context, 0), durable: true };
+  return { task: next, schedule: lookIn(context, 0), durable: true };
 }
 
 export function cancelOutcome(task: Task, outcome: CancelOutcome, context: Context): Move {
@@ -27,5 +27,5 @@ export function cancelOutcome(task: Task, outcome: CancelOutcome, context: Conte
     cancel: { ...task.cancel, state: outcome.kind },
     ...(outcome.kind === 'refused' && { progress: outcome.reason }),
   });
-  return { task: next, schedule: soon(context, soonFor(context)), durable: true };
+  return { task: next, schedule: lookIn(context, newsDelay(context)), durable: true };
 }

@@ -3,7 +3,7 @@
 import type { JsonObject } from '../../exact-json.ts';
 import type { Observation } from '../observation.ts';
 import type { Task } from '../task.ts';
-import { type Context, calm, change, type Move, soon, trouble, unchanged } from './move.ts';
+import { type Context, calm, change, lookIn, type Move, trouble, unchanged } from './move.ts';
 
 /** The first wait before a doubt is looked at again; an old one waits for a quarter of its age, up to `max`. */
 const doubtMs = 2_000;
@@ -21,7 +21,7 @@ export function created(task: Task, captures: JsonObject, context: Context): Mov
   const dueNow = !linked || next.cancel?.state === 'requested';
   return {
     task: next,
-    schedule: soon(context, dueNow ? 0 : context.plan.timing.every),
+    schedule: lookIn(context, dueNow ? 0 : context.plan.timing.every),
     durable: true,
   };
 }
@@ -49,7 +49,7 @@ export function createOpen(
   const pause = Math.max(doubtMs, Math.min(age / 4, context.plan.timing.max));
   return {
     task: next,
-    schedule: soon(context, Math.max(observation.retryAfterMs ?? 0, pause)),
+    schedule: lookIn(context, Math.max(observation.retryAfterMs ?? 0, pause)),
     durable: doubtful && before === undefined,
   };
 }
@@ -58,5 +58,5 @@ export function createOpen(
 export function createAgain(task: Task, context: Context): Move {
   if (task.stage !== 'creating') return unchanged(task, context);
   const create = { ...task.create, sentAt: context.now, doubt: undefined };
-  return { task: change(task, { create, trouble: calm }), schedule: soon(context, 0), durable: true };
+  return { task: change(task, { create, trouble: calm }), schedule: lookIn(context, 0), durable: true };
 }

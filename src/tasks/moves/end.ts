@@ -1,13 +1,15 @@
 // Moves to the end: a verdict, a result, a failure of the call itself.
 
-import type { JobResult, PollObservation, Verdict } from '../../drivers/driver.ts';
-import { duration, reference } from '../message.ts';
+import { type JobResult, type PollObservation, type Verdict, withoutResult } from '../../drivers/driver.ts';
+import { formatDuration } from '../../duration.ts';
+import { reference } from '../message.ts';
 import type { Observation } from '../observation.ts';
 import type { Outcome } from '../outcome.ts';
 import type { Task } from '../task.ts';
 import { type Context, calm, change, later, type Move, trouble, unchanged } from './move.ts';
 
-export const resultTryLimit = 5;
+/** Tries to fetch a result. After the last the task ends without it. */
+const resultTryLimit = 5;
 
 /** The verdict in what a poll saw; undefined while the job goes on. */
 export function verdictOf(observation: PollObservation): Verdict | undefined {
@@ -16,11 +18,13 @@ export function verdictOf(observation: PollObservation): Verdict | undefined {
   return phase === 'working' || phase === 'input_required' ? undefined : phase;
 }
 
+/** The task ends with the verdict that it has. */
 export function resultReady(task: Task, result: JobResult, context: Context): Move {
   if (task.verdict !== 'succeeded' && task.verdict !== 'failed') return unchanged(task, context);
   return end(task, { kind: 'result', ending: task.verdict, result });
 }
 
+/** Tried again, until no try or no time is left: then the task ends without its result. */
 export function resultLater(
   task: Task,
   observation: Extract<Observation, { kind: 'result_later' }>,
@@ -28,12 +32,15 @@ export function resultLater(
 ): Move {
   if (task.stage !== 'finishing') return unchanged(task, context);
   const resultTries = task.trouble.resultTries + 1;
+  if (resultTries >= resultTryLimit || context.now >= task.deadline)
+    return resultReady(task, observation.fallback, context);
   const next = change(task, {
     trouble: { ...trouble(task, 'unreachable', observation.reason, context.now), resultTries },
   });
   return { task: next, schedule: later(context, observation.retryAfterMs), durable: false };
 }
 
+/** Ends the task, whatever stage it is in. */
 export function end(task: Task, outcome: Outcome): Move {
   const next = change(task, {
     stage: 'ended',
@@ -58,10 +65,9 @@ export function deadline(task: Task, context: Context): Move {
     return end(task, {
       kind: 'error',
       ending: 'timed_out',
-      message: `timed out after ${duration(context.plan.timing.timeout)}; the job may still run${reference(task, context.redact)}`,
+      message: `timed out after ${formatDuration(context.plan.timing.timeout)}; the job may still run${reference(task, context.redact)}`,
     });
   }
-  const isError = task.verdict !== 'succeeded';
-  const text = `The job ${isError ? 'failed' : 'succeeded'}.\nIts result could not be read: ${task.trouble.reason ?? 'out of time'}`;
-  return resultReady(task, { isError, text, structured: undefined, links: [] }, context);
+  const why = task.trouble.reason ?? 'out of time';
+  return resultReady(task, withoutResult(task.verdict !== 'succeeded', why), context);
 }

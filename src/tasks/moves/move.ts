@@ -29,8 +29,8 @@ export interface Move {
 
 const growth = 1.5;
 const jitter = 0.1;
-/** After a cancel or an answer was sent, news is near. */
-const soonMs = 1_000;
+/** The longest wait for news after a cancel or an answer was sent. */
+const newsMs = 1_000;
 
 export const calm: Trouble = {
   kind: undefined,
@@ -47,10 +47,12 @@ export function trouble(task: Task, kind: Trouble['kind'], reason: string, now: 
   return { ...task.trouble, kind, reason, since, missing: 0, unreadable: 0 };
 }
 
+/** The task with other values in some fields; its version is counted by `reduce`. */
 export function change(task: Task, fields: Partial<Task>): Task {
   return { ...task, ...fields };
 }
 
+/** Whether something waits to be sent upstream. */
 export function pendingWork(task: Task): boolean {
   return task.cancel?.state === 'requested' || task.answers.length > 0;
 }
@@ -59,22 +61,26 @@ export function pendingWork(task: Task): boolean {
 export function later(context: Context, retryAfterMs = 0): Schedule {
   const { every, max } = context.plan.timing;
   const intervalMs = Math.min(Math.max(context.intervalMs * growth, every), Math.max(max, every));
-  const delay = Math.max(wait(context.intervalMs, context), retryAfterMs);
+  const delay = Math.max(jittered(context.intervalMs, context), retryAfterMs);
   return { dueAt: context.now + delay, intervalMs };
 }
 
+/** What an observation does that says nothing new, or comes when it no longer matters. */
 export function unchanged(task: Task, context: Context): Move {
-  return { task, schedule: pendingWork(task) ? soon(context, 0) : later(context), durable: false };
+  return { task, schedule: pendingWork(task) ? lookIn(context, 0) : later(context), durable: false };
 }
 
-export function soon(context: Context, delayMs: number): Schedule {
+/** A look after exactly `delayMs`; the interval starts anew at `every`. */
+export function lookIn(context: Context, delayMs: number): Schedule {
   return { dueAt: context.now + delayMs, intervalMs: context.plan.timing.every };
 }
 
-export function soonFor(context: Context): number {
-  return Math.min(soonMs, context.plan.timing.every);
+/** When the upstream is likely to show what a cancel or an answer has done. Milliseconds from now. */
+export function newsDelay(context: Context): number {
+  return Math.min(newsMs, context.plan.timing.every);
 }
 
-export function wait(intervalMs: number, context: Context): number {
+/** `intervalMs` a little sooner or later, so that tasks of one moment don't stay together. */
+export function jittered(intervalMs: number, context: Context): number {
   return Math.round(intervalMs * (1 + jitter * (2 * context.random - 1)));
 }

@@ -1,7 +1,8 @@
 // Moves of a task whose job was looked at. A poll error is never an outcome.
 
 import type { PollObservation } from '../../drivers/driver.ts';
-import { duration, reference } from '../message.ts';
+import { formatDuration } from '../../duration.ts';
+import { reference } from '../message.ts';
 import type { Observation } from '../observation.ts';
 import { sameJson } from '../same-json.ts';
 import type { Task, Trouble } from '../task.ts';
@@ -10,13 +11,13 @@ import {
   type Context,
   calm,
   change,
+  jittered,
   later,
+  lookIn,
   type Move,
   pendingWork,
-  soon,
   trouble,
   unchanged,
-  wait,
 } from './move.ts';
 import { asked } from './questions.ts';
 
@@ -131,7 +132,7 @@ function status(
       questions: [],
       answers: [],
     });
-    return { task: next, schedule: soon(context, 0), durable: true };
+    return { task: next, schedule: lookIn(context, 0), durable: true };
   }
   const stage = context.plan.stages[observation.statusStage];
   const inStage = context.now - (stageSince ?? task.linkedAt ?? task.createdAt);
@@ -139,7 +140,7 @@ function status(
     return end(change(task, base), {
       kind: 'error',
       ending: 'job_lost',
-      message: `the job did not get beyond ${stage.name} within ${duration(stage.withinMs)}${reference(task, context.redact)}`,
+      message: `the job did not get beyond ${stage.name} within ${formatDuration(stage.withinMs)}${reference(task, context.redact)}`,
     });
   }
   const asking = asked(task, observation, context);
@@ -148,9 +149,9 @@ function status(
   const durable = asking.questions.length > task.questions.length || !sameJson(next.job, task.job);
   const recovered = task.trouble.kind !== undefined && next.trouble.kind === undefined;
   const news = recovered || next.phase !== task.phase || next.progress !== task.progress;
-  if (pendingWork(next)) return { task: next, schedule: soon(context, 0), durable };
+  if (pendingWork(next)) return { task: next, schedule: lookIn(context, 0), durable };
   const schedule = news
-    ? soon(context, Math.max(wait(context.plan.timing.every, context), observation.retryAfterMs ?? 0))
+    ? lookIn(context, Math.max(jittered(context.plan.timing.every, context), observation.retryAfterMs ?? 0))
     : later(context, observation.retryAfterMs);
   return { task: next, schedule, durable };
 }

@@ -6,10 +6,10 @@ import {
   type Context,
   change,
   later,
+  lookIn,
   type Move,
+  newsDelay,
   pendingWork,
-  soon,
-  soonFor,
   trouble,
   unchanged,
 } from './move.ts';
@@ -95,7 +95,7 @@ export function answersAccepted(task: Task, answers: readonly GivenAnswer[], con
     answers: [...task.answers, ...accepted],
     phase: questions.length > 0 ? 'input_required' : 'working',
   });
-  return { task: next, schedule: soon(context, 0), durable: true };
+  return { task: next, schedule: lookIn(context, 0), durable: true };
 }
 
 export function answerOutcome(task: Task, key: string, outcome: AnswerOutcome, context: Context): Move {
@@ -126,5 +126,5 @@ export function answerOutcome(task: Task, key: string, outcome: AnswerOutcome, c
               },
     },
   });
-  return { task: next, schedule: soon(context, pendingWork(next) ? 0 : soonFor(context)), durable: true };
+  return { task: next, schedule: lookIn(context, pendingWork(next) ? 0 : newsDelay(context)), durable: true };
 }

@@ -61,7 +61,7 @@ describe('the request never went out', () => {
       kind: 'failed',
       code: 'connect',
       sent: false,
-      reason: 'no connection to slow.test:80 within 100 ms',
+      reason: 'no connection to slow.test:80 within 100ms',
     });
   });
 
@@ -89,7 +89,7 @@ describe('the request may have gone out', () => {
       kind: 'failed',
       code: 'timeout',
       sent: true,
-      reason: `127.0.0.1:${server.port} did not answer within 100 ms`,
+      reason: `127.0.0.1:${server.port} did not answer within 100ms`,
     });
     await server.waitFor(1);
     await expect.poll(() => server.sockets.size).toBe(0);
@@ -113,7 +113,7 @@ describe('the request may have gone out', () => {
       await connect({ baseUrl: server.origin, timeouts: times(300) }).perform(getJob, {}),
     );
     expect(result).toMatchObject({ code: 'timeout', sent: true });
-    expect(result.reason).toContain('fell silent for 300 ms in the middle');
+    expect(result.reason).toContain('fell silent for 300ms in the middle');
     await expect.poll(() => server.sockets.size).toBe(0);
   });
 

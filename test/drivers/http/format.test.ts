@@ -14,6 +14,8 @@ const scope = {
   env: { HOST: 'ci.example.com' },
 };
 
+const wrongValue = "holds a line break or another character that a header can't";
+
 function load(upstream: string, step: string) {
   return loadAdapter(
     `version: 1
@@ -137,7 +139,7 @@ describe('bodies', () => {
       '{ request: POST /x, multipart: { a: { data: x, contentType: text/css } } }',
       'only a file has a media type',
     ],
-    ['{ request: POST /x, text: { data: x, contentType: "a\\nb" } }', 'a header value is one line'],
+    ['{ request: POST /x, text: { data: x, contentType: "a\\nb" } }', wrongValue],
   ])('%s is refused', (written, message) => {
     expect(stepFaults(written)).toEqual([message]);
   });
@@ -151,9 +153,11 @@ describe('headers', () => {
 
   it.each([
     ['{ "X Y": a }', '"X Y" is no header name'],
-    ['{ Content-Length: "3" }', 'the header Content-Length is set by taskferry'],
+    ['{ Content-Length: "3" }', 'the header Content-Length is set by taskferry itself'],
+    ['{ Proxy-Connection: close }', 'the header Proxy-Connection is set by taskferry itself'],
     ['{ X-A: a, x-a: b }', 'is the same header as X-A'],
-    ['{ X-A: "a\\r\\nX-B: b" }', 'a header value is one line'],
+    ['{ X-A: "a\\r\\nX-B: b" }', wrongValue],
+    ['{ X-A: "Zoë ${{ args.job }}" }', wrongValue],
   ])('%s are refused', (headers, message) => {
     expect(stepFaults(`{ request: GET /x, headers: ${headers} }`)).toEqual([message]);
   });
@@ -196,6 +200,7 @@ describe('the upstream', () => {
     ['baseUrl: "https://${{ args.job }}"', '"args" can\'t be read here'],
     ['baseUrl: "https://x", auth: {}', 'must hold exactly one of bearer, basic, header, query'],
     ['baseUrl: "https://x", auth: { header: { name: "a b", value: x } }', '"a b" is no header name'],
+    ['baseUrl: "https://x", auth: { header: { name: X-Key, value: "ключ" } }', wrongValue],
     ['baseUrl: "https://x", allowHosts: ["*"]', '"*" is no host'],
     ['baseUrl: "https://x", allowHosts: ["a.*.example.com"]', '"a.*.example.com" is no host'],
     ['baseUrl: "https://x", timeouts: { connect: 0s }', 'must be between 1ms and 10m'],

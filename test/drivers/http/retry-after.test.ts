@@ -137,7 +137,7 @@ describe('over the wire', () => {
   ])('a limited reply pauses the whole budget %s', async (_case, headers, least, most) => {
     const server = await serve((_request, response) => json(response, 429, {}, headers));
     const budget = createBudget({ concurrency: 8, rate: undefined }, systemClock);
-    const connection = connect({ baseUrl: server.origin }, credentials(), { budget });
+    const connection = connect({ baseUrl: server.origin }, { ...credentials(), budget });
     replied(await connection.perform(postJob, {}));
     const left = (budget.paused() ?? 0) - Date.now();
     expect(left).toBeGreaterThan(least - 1000);
@@ -179,8 +179,7 @@ describe('over the wire', () => {
     const budget = createBudget({ concurrency: 8, rate: undefined }, systemClock);
     const connection = connect(
       { baseUrl: server.origin, allowHosts: [`127.0.0.1:${blob.port}`] },
-      credentials(),
-      { budget },
+      { ...credentials(), budget },
     );
     replied(await connection.perform(getJob, {}));
     expect(replied(await connection.perform(follow(), { job: { url: `${blob.origin}/x` } })).limited).toBe(
@@ -204,7 +203,7 @@ describe('the budget around exchanges', () => {
       held.clear();
     });
     const budget = createBudget({ concurrency: 3, rate: undefined }, systemClock);
-    const connection = connect({ baseUrl: server.origin }, credentials(), { budget });
+    const connection = connect({ baseUrl: server.origin }, { ...credentials(), budget });
     await Promise.all(Array.from({ length: 39 }, () => connection.perform(getJob, {})));
     expect(most).toBe(3);
     expect(budget.free()).toBe(3);
@@ -212,7 +211,7 @@ describe('the budget around exchanges', () => {
 
   test('is not used up by requests that fail or can not be made', async () => {
     const budget = createBudget({ concurrency: 1, rate: undefined }, systemClock);
-    const connection = connect({}, credentials(), { budget });
+    const connection = connect({}, { ...credentials(), budget });
     failed(await connection.perform(getJob, {}));
     failed(await connection.perform(step(text`/${'job.id'}`), {}));
     expect(budget.free()).toBe(1);
@@ -223,8 +222,7 @@ describe('the budget around exchanges', () => {
     const budget = createBudget({ concurrency: 1, rate: { calls: 5, perMs: 60_000 } }, systemClock);
     const connection = connect(
       { baseUrl: server.origin },
-      { ...credentials(), refreshSecrets: () => true },
-      { budget },
+      { ...credentials(), budget, refreshSecrets: () => true },
     );
     replied(await connection.perform(getJob, {}));
     expect(server.seen).toHaveLength(2);
