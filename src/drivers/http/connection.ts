@@ -5,6 +5,7 @@ import type { Dispatcher } from 'undici';
 import { type Clock, systemClock } from '../../clock.ts';
 import { EvaluationFault, type Scope } from '../../config/expression.ts';
 import { TaskferryError } from '../../errors.ts';
+import type { Json } from '../../exact-json.ts';
 import { BudgetEnded, type Party } from '../budget.ts';
 import type { ConnectContext, Connection, PerformOptions, StepReply } from '../driver.ts';
 import type { HttpStep, HttpUpstream } from './compiled.ts';
@@ -26,8 +27,9 @@ export interface HttpOptions {
   lookup?: LookupFunction;
 }
 
-/** A limited reply that names no time stops the adapter this long, the next one in a row twice as long … */
+/** A 429 that names no time stops the adapter this long, the next one in a row twice as long … */
 const firstPause = 5_000;
+/** … and no longer than this; as long at once for a 403 with words, as GitHub asks of its secondary limits. */
 const longestPause = 60_000;
 /** The shortest stop after a limited reply, against "Retry-After: 0" in a loop. */
 const shortestPause = 1000;
@@ -43,6 +45,7 @@ export function connectHttp(
   const sockets = createSockets({ connectTimeout: upstream.timeouts.connect, caFile: upstream.ca, lookup });
   const closing = new AbortController();
   let nextPause = firstPause;
+  const pauseAfter = (status: Json | undefined): number => (status === 403n ? longestPause : nextPause);
 
   const prepare = (step: HttpStep, scope: Scope, headers: PerformOptions['headers']): Prepared => {
     const values: Scope = { ...scope, ...context.variables() };
@@ -93,7 +96,9 @@ export function connectHttp(
     });
     if (reply.kind === 'reply' && prepared.request.own) {
       if (reply.limited) {
-        budget?.pauseUntil(clock.now() + Math.max(reply.retryAfterMs ?? nextPause, shortestPause));
+        budget?.pauseUntil(
+          clock.now() + Math.max(reply.retryAfterMs ?? pauseAfter(reply.response.status), shortestPause),
+        );
         nextPause = Math.min(nextPause * 2, longestPause);
       } else nextPause = firstPause;
     }

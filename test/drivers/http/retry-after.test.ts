@@ -157,7 +157,7 @@ describe('over the wire', () => {
     const server = await serve((_request, response) => json(response, status, {}));
     const clock = createFakeClock();
     const budget = createBudget({ concurrency: 8, rate: undefined }, clock);
-    const connection = connect({ baseUrl: server.origin }, credentials(), { budget, clock });
+    const connection = connect({ baseUrl: server.origin }, { ...credentials(), budget }, { clock });
     const pauses: number[] = [];
     const perform = async (): Promise<void> => {
       await clock.advance(60_000);
