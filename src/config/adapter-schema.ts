@@ -90,6 +90,15 @@ function buildSchema(driver: DriverShape) {
     'CEL that gives a list of at most 100: the request is made once for each, which is read as item.',
   ).optional();
   const step = strict({ ...named, each, ...stepFields, ...common });
+  const cancelStep = strict({
+    ...named,
+    after: duration(
+      'Sent when the job still goes on that long after the cancel was first sent. Default: at once.',
+    ).optional(),
+    each,
+    ...stepFields,
+    ...common,
+  });
   const fetchStep = strict({
     ...named,
     each,
@@ -282,7 +291,7 @@ function buildSchema(driver: DriverShape) {
         'How the job is followed. Stages run in order; one is left when all its captures have a value.',
       )
       .optional(),
-    cancel: oneOrMany(step)
+    cancel: oneOrMany(cancelStep)
       .describe('Every step whose when holds is sent. Default: the job cannot be cancelled.')
       .optional(),
     ask: z.array(ask).describe('Questions put while the state is input_required.').optional(),
@@ -355,6 +364,7 @@ export type RawAdapter = z.infer<ReturnType<typeof adapterSchema>>;
 export type RawTool = RawAdapter['tools'][string];
 type One<T> = T extends readonly (infer Item)[] ? Item : T;
 export type RawCreateStep = One<NonNullable<RawTool['create']>>;
+export type RawCancelStep = One<NonNullable<RawTool['cancel']>>;
 export type RawFetchStep = One<NonNullable<RawMapping['fetch']>>;
 export type RawFind = NonNullable<RawCreateStep['find']>;
 export type RawStage = One<NonNullable<RawTool['status']>>;

@@ -69,7 +69,7 @@ export interface Tool {
   create: readonly CreateStep[];
   /** kind `job`: at least one stage. kind `call`: empty. */
   status: readonly StatusStage[];
-  cancel: readonly Step[];
+  cancel: readonly CancelStep[];
   ask: readonly AskQuestion[];
   result: ResultMapping;
   failure: ResultMapping;
@@ -142,6 +142,11 @@ export interface CreateStep extends Step {
   find: (Step & { withinMs: number }) | undefined;
   /** Repeating the request does no harm (an upload, a reservation that expires). */
   repeatable: boolean;
+}
+
+export interface CancelStep extends Step {
+  /** Sent when the job still goes on that long after the cancel was first sent. Milliseconds; 0: at once. */
+  afterMs: number;
 }
 
 export interface StatusStage extends Step {

@@ -58,6 +58,7 @@ const commonFields = new Set([
   'when',
   'each',
   'optional',
+  'after',
   'fetch',
   'expect',
   'retry',

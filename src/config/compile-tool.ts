@@ -3,6 +3,7 @@
 import type { JsonObject } from '../exact-json.ts';
 import type { Tool } from './adapter.ts';
 import type { RawTool } from './adapter-schema.ts';
+import { compileCancel } from './compile-cancel.ts';
 import type { FileContext } from './compile-context.ts';
 import { compileCreate } from './compile-create.ts';
 import { compileAsk, compileConfirm } from './compile-questions.ts';
@@ -114,12 +115,7 @@ function compileJob(raw: RawTool, path: Path, base: Names, context: FileContext)
   return {
     create,
     status: stages.map(({ stage }) => stage),
-    cancel: compileSteps(raw.cancel, [...path, 'cancel'], {
-      ...place,
-      captured: withAsked(created),
-      role: 'cancel',
-      lastReply: true,
-    }).steps,
+    cancel: compileCancel(raw.cancel, [...path, 'cancel'], { ...place, captured: withAsked(created) }),
     ask,
     result: compileResult(raw.result, [...path, 'result'], {
       ...place,

@@ -1,4 +1,4 @@
-// Asking the upstream to cancel a job: every cancel step whose `when` holds.
+// Asking the upstream to cancel a job: every cancel step whose `when` holds, and later those of its escalation.
 
 import type { Tool } from '../config/adapter.ts';
 import type { JsonObject } from '../exact-json.ts';
@@ -11,11 +11,12 @@ export async function cancelJob(
   tool: Tool,
   view: JobView,
   poll: Poll,
+  afterMs: number,
 ): Promise<CancelOutcome> {
   let sent = false;
   let { job } = view;
   let fetched: JsonObject = {};
-  for (const step of tool.cancel) {
+  for (const step of tool.cancel.filter((each) => each.afterMs === afterMs)) {
     const scope = scopeOf(context, { ...view, job }, { response: poll.reply, fetched });
     const run = await runListedStep(context, step, scope);
     if (run.kind === 'failed') {

@@ -88,8 +88,11 @@ export interface Upstream {
    * as the mapping may read the last reply.
    */
   result(view: JobView, verdict: 'succeeded' | 'failed', poll?: Poll): Promise<ResultOutcome>;
-  /** `poll` is the one just made: which request cancels a job often depends on where it stands. */
-  cancel(view: JobView, poll: Poll): Promise<CancelOutcome>;
+  /**
+   * `poll` is the one just made: which request cancels a job often depends on where it stands. `afterMs`: 0, or the
+   * escalation that is due.
+   */
+  cancel(view: JobView, poll: Poll, afterMs: number): Promise<CancelOutcome>;
   answer(view: JobView, answer: Answer, poll: Poll): Promise<AnswerOutcome>;
   /** A `call:` tool: one synchronous exchange, no job, no task. */
   call(view: JobView, signal?: AbortSignal): Promise<JobResult>;
@@ -105,6 +108,8 @@ export interface ToolPlan {
   stages: readonly { name: string; withinMs: number | undefined }[];
   timing: Timing;
   canCancel: boolean;
+  /** How long after a cancel was sent further steps are, while the job goes on. Milliseconds, ascending. */
+  escalations: readonly number[];
 }
 
 /** What may be done about a create whose outcome is unknown. */

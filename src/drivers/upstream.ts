@@ -22,7 +22,7 @@ export function createUpstream(
     find: (view, index, signal) => runFind(context, tool, view, index, signal),
     poll: (view) => readStatus(context, tool, view),
     result: (view, verdict, poll) => readResult(context, tool, view, verdict, poll),
-    cancel: (view, poll) => cancelJob(context, tool, view, poll),
+    cancel: (view, poll, afterMs) => cancelJob(context, tool, view, poll, afterMs),
     answer: (view, answer, poll) => deliverAnswer(context, tool, view, answer, poll),
     call: (view, signal) => callOnce(context, tool, view, signal),
   };
@@ -37,6 +37,9 @@ function planOf(adapter: Adapter, servedAs: string, tool: Tool): ToolPlan {
     stages: tool.status.map(({ name, withinMs }) => ({ name, withinMs })),
     timing: tool.timing,
     canCancel: tool.cancel.length > 0,
+    escalations: [...new Set(tool.cancel.map(({ afterMs }) => afterMs))]
+      .filter((ms) => ms > 0)
+      .sort((a, b) => a - b),
   };
 }
 

@@ -4,8 +4,8 @@
 import type { AnswerOutcome, Poll, ResultOutcome, Upstream } from '../drivers/driver.ts';
 import { apply, type TaskDeps } from './apply.ts';
 import { advanceCreate } from './create.ts';
+import { cancelDue } from './moves/cancel.ts';
 import { verdictOf } from './moves/end.ts';
-import { pendingWork } from './moves/move.ts';
 import type { Observation } from './observation.ts';
 import type { PendingAnswer, Task, TaskRef } from './task.ts';
 import { planWithoutAdapter, viewOf } from './view.ts';
@@ -54,8 +54,8 @@ async function followJob(deps: TaskDeps, upstream: Upstream, task: Task): Promis
   const poll = await within(deps.clock, task.deadline - deps.clock.now(), upstream.poll(viewOf(task)));
   if (poll === undefined) return [{ kind: 'deadline' }];
   const seen = [poll.observation, ...(await resultInTime(deps, upstream, task, poll))];
-  if (!pendingWork(task) || verdictOf(poll.observation) !== undefined || mustWait(deps, task, poll))
-    return seen;
+  const sends = task.answers.length > 0 || cancelDue(task, upstream.plan, deps.clock.now()) !== undefined;
+  if (!sends || verdictOf(poll.observation) !== undefined || mustWait(deps, task, poll)) return seen;
   const after = await apply(deps, task, upstream.plan, seen, { lease: 'hold' });
   if (after === undefined || after.task.stage !== 'following') return [];
   return send(deps, upstream, after.task, poll);
@@ -63,9 +63,9 @@ async function followJob(deps: TaskDeps, upstream: Upstream, task: Task): Promis
 
 /** Sends a stored cancel, else stored answers, one by one; each outcome is stored before the next is sent. */
 async function send(deps: TaskDeps, upstream: Upstream, task: Task, poll: Poll): Promise<Observation[]> {
-  if (task.cancel?.state === 'requested') {
-    return [{ kind: 'cancel_outcome', outcome: await upstream.cancel(viewOf(task), poll) }];
-  }
+  const afterMs = cancelDue(task, upstream.plan, deps.clock.now());
+  if (afterMs !== undefined)
+    return [{ kind: 'cancel_outcome', outcome: await upstream.cancel(viewOf(task), poll, afterMs), afterMs }];
   const sent: Observation[] = [];
   for (const answer of task.answers) {
     if (sent.length > 0) await apply(deps, task, upstream.plan, sent.splice(0), { lease: 'hold' });
@@ -183,6 +183,6 @@ async function cancelAtLast(upstream: Upstream, task: Task): Promise<Observation
   if (verdictOf(poll.observation) !== undefined) {
     return [poll.observation, ...(await resultOf(upstream, task, poll))];
   }
-  await upstream.cancel(viewOf(task), poll);
+  await upstream.cancel(viewOf(task), poll, 0);
   return [];
 }

@@ -23,7 +23,8 @@ export type Observation =
   /** The job has ended and its result can't be read for now; `fallback` is the answer once nobody tries any more. */
   | { kind: 'result_later'; reason: string; retryAfterMs: number | undefined; fallback: JobResult }
   | { kind: 'cancel_requested' }
-  | { kind: 'cancel_outcome'; outcome: CancelOutcome }
+  /** `afterMs`: 0, or the escalation that was sent. */
+  | { kind: 'cancel_outcome'; outcome: CancelOutcome; afterMs: number }
   | { kind: 'answers'; answers: readonly GivenAnswer[] }
   | { kind: 'answer_outcome'; key: string; outcome: AnswerOutcome }
   /** The adapter's text or driver can't be loaded, so the job can't be followed for now. */

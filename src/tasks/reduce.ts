@@ -8,7 +8,7 @@
 // - a question key is never used twice.
 
 import { composeMessage } from './message.ts';
-import { cancelOutcome, cancelRequested } from './moves/cancel.ts';
+import { cancelOutcome, cancelRequested, escalation } from './moves/cancel.ts';
 import { createAgain, created, createOpen } from './moves/create.ts';
 import { deadline, end, resultLater, resultReady } from './moves/end.ts';
 import { type Context, type Move, unchanged } from './moves/move.ts';
@@ -33,7 +33,7 @@ export function reduce(task: Task, observations: readonly Observation[], context
     move = step(move.task, observation, context);
     durable ||= move.durable;
   }
-  return completed(task, { ...move, durable }, context.now);
+  return completed(task, { ...move, durable }, context);
 }
 
 function step(task: Task, observation: Observation, context: Context): Move {
@@ -60,7 +60,7 @@ function step(task: Task, observation: Observation, context: Context): Move {
     case 'cancel_requested':
       return cancelRequested(task, context);
     case 'cancel_outcome':
-      return cancelOutcome(task, observation.outcome, context);
+      return cancelOutcome(task, observation, context);
     case 'answers':
       return answersAccepted(task, observation.answers, context);
     case 'answer_outcome':
@@ -78,13 +78,14 @@ function step(task: Task, observation: Observation, context: Context): Move {
 
 /**
  * Finishes a transition: composes the message, counts the version once, moves `updatedAt` when a client can see
- * the change, and never lets a look slip behind the deadline.
+ * the change, and never lets a look slip behind the deadline or the next escalation of a cancel.
  */
-function completed(before: Task, transition: Move, now: number): Transition {
+function completed(before: Task, transition: Move, { now, plan }: Context): Transition {
   const { schedule } = transition;
+  const latest = Math.min(before.deadline, escalation(transition.task, plan)?.dueAt ?? before.deadline);
   const bounded = schedule && {
     ...schedule,
-    dueAt: Math.max(now, Math.min(schedule.dueAt, before.deadline)),
+    dueAt: Math.max(now, Math.min(schedule.dueAt, latest)),
   };
   const next = { ...transition.task, message: composeMessage(transition.task) };
   if (sameJson(next, before))

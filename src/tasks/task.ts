@@ -139,6 +139,10 @@ export interface CancelProgress {
   requestedAt: number;
   /** requested: not sent yet. sent: the upstream took it. refused, unsupported: followed to the end. */
   state: 'requested' | 'sent' | 'refused' | 'unsupported';
+  /** When it was first sent. */
+  sentAt: number | undefined;
+  /** The escalation that was sent last, by its `after` in milliseconds. */
+  escalated: number | undefined;
 }
 
 /** What stands between taskferry and the upstream's status; empty while polls go well. */

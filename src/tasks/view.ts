@@ -33,5 +33,6 @@ export function planWithoutAdapter(task: Task): ToolPlan {
       onTimeout: 'leave',
     },
     canCancel: true,
+    escalations: [],
   };
 }

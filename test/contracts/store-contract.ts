@@ -51,7 +51,7 @@ function fullTask(): Task {
         fingerprint: 'e',
       },
     ],
-    cancel: { requestedAt: now, state: 'sent' },
+    cancel: { requestedAt: now, state: 'sent', sentAt: now + 1, escalated: undefined },
     phase: 'input_required',
   });
 }

@@ -12,7 +12,7 @@ async function cancel(handler: Handler, tool = one, state = 'running') {
     { handler: routes({ 'GET /jobs/7': always(200, { state }), 'POST /jobs/7/cancel': handler }) },
   );
   const seen: Poll = await poll();
-  return { outcome: await upstream.cancel(viewWith(), seen), server };
+  return { outcome: await upstream.cancel(viewWith(), seen, 0), server };
 }
 
 describe('a cancel', () => {

@@ -169,7 +169,7 @@ describe('a cancel of several steps', () => {
         }),
       },
     );
-    const outcome = await upstream.cancel(viewWith(), await poll());
+    const outcome = await upstream.cancel(viewWith(), await poll(), 0);
     return { outcome, posted: server.seen.filter(({ method }) => method === 'POST').map(({ url }) => url) };
   };
 

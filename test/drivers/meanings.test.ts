@@ -149,7 +149,7 @@ describe('other steps', () => {
         }),
       },
     );
-    expect(await upstream.cancel(viewWith(), await poll())).toMatchObject({ kind: 'later' });
+    expect(await upstream.cancel(viewWith(), await poll(), 0)).toMatchObject({ kind: 'later' });
   });
 
   it('find nothing where the adapter says that there is no job', async () => {

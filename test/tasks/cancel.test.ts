@@ -276,3 +276,54 @@ describe.each(Object.keys(stores) as (keyof typeof stores)[])(
     });
   },
 );
+
+describe('a cancel that escalates', () => {
+  const ladder = `    cancel:
+      - request: POST /jobs/\${{ job.id }}/cancel
+      - { after: 30s, request: "POST /jobs/\${{ job.id }}/terminate" }
+      - { after: 60s, request: "POST /jobs/\${{ job.id }}/kill" }`;
+  const sentTo = (service: Service): string[] =>
+    service.server.seen
+      .filter(({ method }) => method === 'POST')
+      .map(({ url }) => url.split('/').at(-1) ?? '');
+  async function escalating(polls: Handler | readonly Handler[], terminate: Handler = always(202, '')) {
+    const service = await startService({
+      parts: { tool: `${ladder}\n    timing: { every: 20s, timeout: 1h }` },
+      handler: routes({
+        'POST /jobs': made,
+        'GET /jobs/7': polls,
+        'POST /jobs/7/cancel': always(202, ''),
+        'POST /jobs/7/terminate': terminate,
+        'POST /jobs/7/kill': always(202, ''),
+      }),
+    });
+    const { task } = await service.started();
+    await service.tasks.cancel(task);
+    await service.tick(task);
+    return { ...service, task, begin: service.clock.now() };
+  }
+
+  it('sends each further step when the job still goes on after its time, and once', async () => {
+    const service = await escalating(running);
+    await service.until(service.task, ({ cancel }) => cancel?.escalated === 30_000);
+    expect(service.clock.now() - service.begin).toBeGreaterThanOrEqual(30_000);
+    expect(service.clock.now() - service.begin).toBeLessThan(32_000);
+    await service.until(service.task, ({ cancel }) => cancel?.escalated === 60_000);
+    expect(service.clock.now() - service.begin).toBeLessThan(63_000);
+    for (let i = 0; i < 5; i++) await service.tick(service.task);
+    expect(sentTo(service)).toEqual(['jobs', 'cancel', 'terminate', 'kill']);
+  });
+
+  it('goes no further once the job has ended', async () => {
+    const service = await escalating([running, running, stopped]);
+    const ended = await service.until(service.task, hasEnded);
+    expect(ended.task.ending).toBe('cancelled');
+    expect(sentTo(service)).toEqual(['jobs', 'cancel']);
+  });
+
+  it('goes on to the next step though the upstream refuses one', async () => {
+    const service = await escalating(running, always(409, {}));
+    await service.until(service.task, ({ cancel }) => cancel?.escalated === 60_000);
+    expect(sentTo(service)).toEqual(['jobs', 'cancel', 'terminate', 'kill']);
+  });
+});

@@ -66,9 +66,13 @@ const observation: fc.Arbitrary<Observation> = fc.oneof(
   ),
   fc.constant<Observation>({ kind: 'cancel_requested' }),
   fc.constantFrom<Observation>(
-    { kind: 'cancel_outcome', outcome: { kind: 'sent' } },
-    { kind: 'cancel_outcome', outcome: { kind: 'refused', reason: 'HTTP 409' } },
-    { kind: 'cancel_outcome', outcome: { kind: 'later', reason: 'HTTP 503', retryAfterMs: undefined } },
+    { kind: 'cancel_outcome', afterMs: 0, outcome: { kind: 'sent' } },
+    { kind: 'cancel_outcome', afterMs: 0, outcome: { kind: 'refused', reason: 'HTTP 409' } },
+    {
+      kind: 'cancel_outcome',
+      afterMs: 0,
+      outcome: { kind: 'later', reason: 'HTTP 503', retryAfterMs: undefined },
+    },
   ),
   fc.constantFrom<Observation>(
     { kind: 'result', result: { isError: false, text: 'x', structured: undefined, links: [] } },

@@ -294,7 +294,7 @@ describe('cancel', () => {
     expect(asked).toMatchObject({ durable: true, schedule: { dueAt: startTime } });
     const sent = reduce(
       asked.task,
-      [{ kind: 'cancel_outcome', outcome: { kind: 'sent' } }],
+      [{ kind: 'cancel_outcome', afterMs: 0, outcome: { kind: 'sent' } }],
       sampleContext(startTime),
     );
     expect(sent.task).toMatchObject({ stage: 'following', cancel: { state: 'sent' } });
@@ -312,7 +312,11 @@ describe('cancel', () => {
   it('tries again while the upstream cannot be told', () => {
     const task = play(followingTask(), [
       { kind: 'cancel_requested' },
-      { kind: 'cancel_outcome', outcome: { kind: 'later', reason: 'HTTP 503', retryAfterMs: undefined } },
+      {
+        kind: 'cancel_outcome',
+        afterMs: 0,
+        outcome: { kind: 'later', reason: 'HTTP 503', retryAfterMs: undefined },
+      },
     ]);
     expect(task.cancel?.state).toBe('requested');
   });
