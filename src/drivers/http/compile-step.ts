@@ -6,6 +6,7 @@ import { hasHole } from '../../config/template.ts';
 import type { Json } from '../../exact-json.ts';
 import { checkHeaderValue, compileHeaders } from './compile-headers.ts';
 import type { HttpBody, HttpStep, HttpTarget, MultipartPart } from './compiled.ts';
+import { mostRedirects } from './redirects.ts';
 import type { RawStep } from './shape.ts';
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'] as const;
@@ -24,7 +25,15 @@ export function compileStep(raw: RawStep, compiler: Compiler): HttpStep {
     headers: compileHeaders(raw.headers, ['headers'], compiler),
     body,
     read: raw.read ?? (method === 'HEAD' ? 'none' : 'json'),
+    redirects: compileRedirects(raw.redirects, compiler),
   };
+}
+
+function compileRedirects(raw: number | undefined, compiler: Compiler): number {
+  const redirects = raw ?? 0;
+  if (!Number.isInteger(redirects) || redirects < 0 || redirects > mostRedirects)
+    compiler.problem(['redirects'], `must be a whole number from 0 to ${mostRedirects}`);
+  return redirects;
 }
 
 function compileRequest(line: string, compiler: Compiler): Pick<HttpStep, 'method' | 'target'> {

@@ -44,6 +44,8 @@ export interface HttpStep {
   headers: readonly NamedText[];
   body: HttpBody | undefined;
   read: ReadKind;
+  /** Redirects that are followed in a row. Default 0: a redirect is a reply like any other. */
+  redirects: number;
 }
 
 /** How the reply's body is read. `none` ignores it. */

@@ -3,21 +3,19 @@
 import type { LookupFunction } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { type Clock, systemClock } from '../../clock.ts';
-import { EvaluationFault, type Scope } from '../../config/expression.ts';
+import type { Scope } from '../../config/expression.ts';
 import { TaskferryError } from '../../errors.ts';
 import type { Json } from '../../exact-json.ts';
-import { BudgetEnded, type Party } from '../budget.ts';
-import type { ConnectContext, Connection, PerformOptions, StepReply } from '../driver.ts';
+import type { ConnectContext, Connection, PerformOptions } from '../driver.ts';
+import { type Answered, type Line, runChain } from './chain.ts';
 import type { HttpStep, HttpUpstream } from './compiled.ts';
-import { ConnectRefused } from './connectors.ts';
-import { type Exchange, exchange, type WireRequest } from './exchange.ts';
-import { describeFault, isReset } from './faults.ts';
-import { hostAndPort } from './origins.ts';
+import { exchange } from './exchange.ts';
+import { isReset } from './faults.ts';
+import { notSent } from './not-sent.ts';
+import type { Plan, Prepared, Sent } from './plan.ts';
 import { type ProxyEnv, proxyAuthorization, proxyFor } from './proxy.ts';
-import { readReply } from './reply.ts';
 import { type BuiltRequest, buildRequest } from './request.ts';
-import { RequestFault } from './request-fault.ts';
-import { createSockets, type Route } from './sockets.ts';
+import { createSockets } from './sockets.ts';
 
 export interface HttpOptions {
   clock?: Clock;
@@ -77,24 +75,13 @@ export function connectHttp(
     }
   };
 
-  const attempt = async (prepared: Prepared, plan: Plan): Promise<StepReply> => {
-    let sent = await send(prepared, plan, false);
-    // The upstream closed an idle socket at the moment it was used again. Asking anew does no harm for these.
-    if (sent.stale && /^(GET|HEAD)$/.test(plan.step.method)) sent = await send(prepared, plan, true);
-    const where = hostAndPort(prepared.request.url);
-    const faultContext = { where, timeouts: upstream.timeouts, maxBytes: plan.bodyCap, sent: sent.sent };
-    if (sent.outcome.kind === 'failed') {
-      return { kind: 'failed', ...describeFault(sent.outcome.error, faultContext), sent: sent.sent };
-    }
-    const reply = await readReply(sent.outcome, {
-      step: plan.step,
-      url: prepared.request.shownUrl,
-      maxBytes: plan.bodyCap,
-      now: clock.now(),
-      describe: (error) => describeFault(error, faultContext),
-      redact: (text) => context.redact?.(text) ?? text,
-    });
-    if (reply.kind === 'reply' && prepared.request.own) {
+  const redact = (text: string): string => context.redact?.(text) ?? text;
+  const line: Line = { prepare, send, redact, clock };
+
+  const attempt = async (plan: Plan, scope: Scope, headers: PerformOptions['headers']): Promise<Answered> => {
+    const answered = await runChain(line, plan, scope, headers);
+    const { reply, own } = answered;
+    if (reply.kind === 'reply' && own) {
       if (reply.limited) {
         budget?.pauseUntil(
           clock.now() + Math.max(reply.retryAfterMs ?? pauseAfter(reply.response.status), shortestPause),
@@ -102,7 +89,7 @@ export function connectHttp(
         nextPause = Math.min(nextPause * 2, longestPause);
       } else nextPause = firstPause;
     }
-    return reply;
+    return answered;
   };
 
   return {
@@ -120,11 +107,10 @@ export function connectHttp(
         signal: signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]),
       };
       try {
-        const prepared = prepare(step, scope, headers);
-        const reply = await attempt(prepared, plan);
-        const refused = reply.kind === 'reply' && reply.response.status === 401n && prepared.request.own;
+        const { reply, own } = await attempt(plan, scope, headers);
+        const refused = reply.kind === 'reply' && reply.response.status === 401n && own;
         if (!refused || !refreshed(context)) return reply;
-        return await attempt(prepare(step, scope, headers), plan);
+        return (await attempt(plan, scope, headers)).reply;
       } catch (error) {
         return notSent(error);
       }
@@ -139,32 +125,7 @@ export function connectHttp(
 /** Most bytes that are read of a body that the step doesn't want; the socket is given up beyond. */
 const discardedBytes = 64 * 1024;
 
-interface Plan {
-  step: HttpStep;
-  party: Party;
-  /** Most bytes of a body, decoded. */
-  bodyCap: number;
-  /** Most bytes as they arrive. */
-  maxBytes: number;
-  discard: boolean;
-  timeouts: HttpUpstream['timeouts'];
-  signal: AbortSignal;
-}
-
-interface Prepared {
-  request: BuiltRequest;
-  route: Route;
-  wire: WireRequest;
-}
-
-interface Sent {
-  outcome: Exchange;
-  /** A kept-alive socket was closed under the request before an answer came. */
-  stale: boolean;
-  sent: boolean;
-}
-
-function onTheWire(request: BuiltRequest, proxy: URL | undefined): { route: Route; wire: WireRequest } {
+function onTheWire(request: BuiltRequest, proxy: URL | undefined): Pick<Prepared, 'route' | 'wire'> {
   const { url, method, headers, body, guarded } = request;
   const path = url.pathname + url.search;
   // Plain http goes to a plain proxy as a request for the absolute URL: many proxies tunnel to port 443 only.
@@ -199,26 +160,4 @@ function refreshed(context: ConnectContext): boolean {
     if (error instanceof TaskferryError) return false;
     throw error;
   }
-}
-
-/** What is thrown before a byte goes out, as a reply. Anything else is a fault of ours and goes on up. */
-function notSent(error: unknown): StepReply {
-  if (error instanceof RequestFault)
-    return { kind: 'failed', code: error.code, sent: false, reason: error.message };
-  if (error instanceof EvaluationFault) {
-    return { kind: 'failed', code: 'invalid_request', sent: false, reason: error.message };
-  }
-  if (error instanceof TaskferryError)
-    return { kind: 'failed', code: 'credential', sent: false, reason: error.message };
-  if (error instanceof ConnectRefused)
-    return { kind: 'failed', code: 'connect', sent: false, reason: error.message };
-  if (error instanceof BudgetEnded) {
-    return {
-      kind: 'failed',
-      code: 'aborted',
-      sent: false,
-      reason: `given up before it was sent: ${error.message}`,
-    };
-  }
-  throw error;
 }

@@ -88,6 +88,12 @@ export const stepShape = {
     .enum(['json', 'text', 'jsonl', 'none'])
     .describe('How the reply body is read. Default json (none for HEAD).')
     .optional(),
+  redirects: z
+    .number()
+    .describe(
+      'Redirects that are followed in a row, each admitted like a URL out of a reply. Default 0, at most 5.',
+    )
+    .optional(),
 };
 
 export type RawUpstream = z.infer<z.ZodObject<typeof upstreamShape>>;

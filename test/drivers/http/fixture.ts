@@ -35,6 +35,7 @@ export function step(path: TextTemplate, rest: Partial<HttpStep> = {}): HttpStep
     headers: [],
     body: undefined,
     read: 'json',
+    redirects: 0,
     ...rest,
   };
 }

@@ -1,0 +1,35 @@
+// What one step's exchange goes by, from the connection down to the wire.
+
+import type { Party } from '../budget.ts';
+import type { HttpStep, HttpTimeouts } from './compiled.ts';
+import type { Exchange, WireRequest } from './exchange.ts';
+import type { BuiltRequest } from './request.ts';
+import type { Route } from './sockets.ts';
+
+export interface Plan {
+  step: HttpStep;
+  /** Whose share of the budget it takes. */
+  party: Party;
+  /** Most bytes of a body, decoded. */
+  bodyCap: number;
+  /** Most bytes as they arrive. */
+  maxBytes: number;
+  /** The body is not wanted. */
+  discard: boolean;
+  timeouts: HttpTimeouts;
+  signal: AbortSignal;
+}
+
+/** A request that is ready to go. */
+export interface Prepared {
+  request: BuiltRequest;
+  route: Route;
+  wire: WireRequest;
+}
+
+export interface Sent {
+  outcome: Exchange;
+  /** A kept-alive socket was closed under the request before an answer came. */
+  stale: boolean;
+  sent: boolean;
+}

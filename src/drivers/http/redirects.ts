@@ -1,0 +1,69 @@
+// Redirects that a step follows: the request that a reply sends it to, and when it goes too far.
+
+import type { HttpStep } from './compiled.ts';
+import type { RawHeaders } from './exchange.ts';
+import { fixedTarget } from './fixed-target.ts';
+import { RequestFault } from './request-fault.ts';
+
+/** Most redirects that a step may follow in a row. */
+export const mostRedirects = 5;
+
+/** RFC 9110, section 15.4; 300 and 304 point nowhere that could be followed. */
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+export interface Hop {
+  step: HttpStep;
+  /** The request that was just answered, without credentials. */
+  url: string;
+  status: number;
+  headers: RawHeaders;
+}
+
+/**
+ * The step that asks for what a reply points at. Whether its host is admitted and what is sent there is checked when
+ * its request is built, as for any URL out of a reply.
+ * @param redact replaces known secrets.
+ * @returns undefined when the reply is to be read as it is.
+ * @throws RequestFault when the redirect can't be followed.
+ */
+export function redirected(
+  { step, url, status, headers }: Hop,
+  redact: (text: string) => string,
+): HttpStep | undefined {
+  const safe = step.method === 'GET' || step.method === 'HEAD';
+  if (step.redirects === 0 || !redirects.has(status) || !(safe || status === 303)) return undefined;
+  const location = Object.entries(headers).find(([name]) => name.toLowerCase() === 'location')?.[1];
+  if (location === undefined || location === '') return undefined;
+  const from = new URL(url);
+  const to = typeof location === 'string' ? URL.parse(location, url) : null;
+  if (to === null || !/^https?:$/.test(to.protocol))
+    throw new RequestFault('the redirect leads to no http or https URL');
+  if (from.protocol === 'https:' && to.protocol === 'http:')
+    throw new RequestFault('the redirect leads from https to plain http');
+  to.hash = '';
+  const elsewhere = to.origin !== from.origin;
+  // What an upstream repeats of our request must not reach another host by way of its redirect.
+  if (elsewhere && redact(decoded(to.href)) !== decoded(to.href))
+    throw new RequestFault('the redirect would carry a secret to another host');
+  return {
+    ...step,
+    method: step.method === 'HEAD' ? 'HEAD' : 'GET',
+    target: fixedTarget(to.href, 'the redirect'),
+    query: undefined,
+    body: undefined,
+    headers: step.headers.filter(
+      ({ name }) => !(elsewhere && personal.test(name)) && (safe || !/^content-/i.test(name)),
+    ),
+  };
+}
+
+/** They say who asks, whether or not a secret stands in them. */
+const personal = /^(authorization|cookie)$/i;
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
