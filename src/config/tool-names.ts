@@ -23,9 +23,11 @@ export const response: Shape = {
     headers: { type: 'map<string, dyn>', certain: true },
     body: { type: 'dyn', certain: true },
     url: { type: 'string', certain: true },
+    truncated: { type: 'bool', certain: true },
+    bytes: { type: 'int', certain: false, fix: 'the upstream may not tell: read it as response.?bytes' },
   },
   open: false,
-  declare: 'a reply has status, headers, body and url',
+  declare: 'a reply has status, headers, body, url, truncated and bytes',
 };
 
 /** Replies of earlier steps of one list, by the name of their step. */

@@ -46,8 +46,18 @@ export interface PerformOptions {
   headers?: { [name: string]: string };
 }
 
-/** `response` as expressions see it. HTTP: `status`, `headers` (lower-case names), `body`, `url`. */
-export type Response = { status?: Json; headers?: JsonObject; body: Json; url?: Json };
+/**
+ * `response` as expressions see it. HTTP: `status`, `headers` (lower-case names), `body`, `url`. `truncated`: a part of
+ * the body is missing. `bytes`: how many there are, if that is known.
+ */
+export type Response = {
+  status?: Json;
+  headers?: JsonObject;
+  body: Json;
+  url?: Json;
+  truncated?: boolean;
+  bytes?: Json;
+};
 
 export type StepReply =
   | {

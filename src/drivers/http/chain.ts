@@ -87,7 +87,6 @@ async function ask(line: Line, plan: Plan, step: HttpStep, prepared: Prepared): 
   const reply = await readReply(outcome, {
     step,
     url: shownUrl,
-    maxBytes: plan.bodyCap,
     now: line.clock.now(),
     describe: (error) => describeFault(error, faultContext),
     redact: line.redact,

@@ -5,8 +5,8 @@ import type { ValueTemplate } from '../../config/template.ts';
 import { hasHole } from '../../config/template.ts';
 import type { Json } from '../../exact-json.ts';
 import { checkHeaderValue, compileHeaders } from './compile-headers.ts';
+import { compileReading } from './compile-reading.ts';
 import type { HttpBody, HttpStep, HttpTarget, MultipartPart } from './compiled.ts';
-import { mostRedirects } from './redirects.ts';
 import type { RawStep } from './shape.ts';
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'] as const;
@@ -16,24 +16,14 @@ export function compileStep(raw: RawStep, compiler: Compiler): HttpStep {
   const body = compileBody(raw, compiler);
   if (body !== undefined && /^(GET|HEAD)\s/.test(raw.request))
     compiler.problem(['request'], `a ${method} request has no body`, 'use query, or another method');
-  if (method === 'HEAD' && raw.read !== undefined && raw.read !== 'none')
-    compiler.problem(['read'], 'the reply to a HEAD request has no body');
   return {
     method,
     target,
     query: compileMap(raw.query, ['query'], compiler),
     headers: compileHeaders(raw.headers, ['headers'], compiler),
     body,
-    read: raw.read ?? (method === 'HEAD' ? 'none' : 'json'),
-    redirects: compileRedirects(raw.redirects, compiler),
+    ...compileReading(raw, method, compiler),
   };
-}
-
-function compileRedirects(raw: number | undefined, compiler: Compiler): number {
-  const redirects = raw ?? 0;
-  if (!Number.isInteger(redirects) || redirects < 0 || redirects > mostRedirects)
-    compiler.problem(['redirects'], `must be a whole number from 0 to ${mostRedirects}`);
-  return redirects;
 }
 
 function compileRequest(line: string, compiler: Compiler): Pick<HttpStep, 'method' | 'target'> {

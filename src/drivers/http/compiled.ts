@@ -1,6 +1,7 @@
 // What the HTTP part of an adapter compiles to: the upstream and the steps that the transport performs.
 
 import type { TextTemplate, ValueTemplate } from '../../config/template.ts';
+import type { Keep } from './kept-part.ts';
 
 export interface HttpUpstream {
   /** Absolute http(s) URL; its path is a prefix of every request. Reads env and secrets only. */
@@ -44,12 +45,14 @@ export interface HttpStep {
   headers: readonly NamedText[];
   body: HttpBody | undefined;
   read: ReadKind;
+  /** Only this end of the body is read, however long it is. Undefined: all of it, or too large. */
+  keep: Keep | undefined;
   /** Redirects that are followed in a row. Default 0: a redirect is a reply like any other. */
   redirects: number;
 }
 
 /** How the reply's body is read. `none` ignores it. */
-export type ReadKind = 'json' | 'text' | 'jsonl' | 'none';
+export type ReadKind = 'json' | 'text' | 'jsonl' | 'csv' | 'base64' | 'none';
 
 export type HttpTarget =
   /** A path under baseUrl; each hole is one percent-encoded segment part. */

@@ -13,6 +13,7 @@ import { exchange } from './exchange.ts';
 import { isReset } from './faults.ts';
 import { notSent } from './not-sent.ts';
 import type { Plan, Prepared, Sent } from './plan.ts';
+import { planStep } from './plan-step.ts';
 import { type ProxyEnv, proxyAuthorization, proxyFor } from './proxy.ts';
 import { type BuiltRequest, buildRequest } from './request.ts';
 import { createSockets } from './sockets.ts';
@@ -94,18 +95,11 @@ export function connectHttp(
 
   return {
     async perform(step, scope, { signal, maxBytes, headers, forCaller = false } = {}) {
-      const bodyCap = maxBytes ?? upstream.maxBytes;
-      const discard = step.read === 'none';
-      const plan: Plan = {
-        step,
-        bodyCap,
+      const plan = planStep(step, maxBytes ?? upstream.maxBytes, {
         party: forCaller ? 'caller' : 'task',
-        discard,
-        // Enough of it is kept to tell a rate limit by its message.
-        maxBytes: discard ? Math.min(bodyCap, discardedBytes) : bodyCap,
         timeouts: upstream.timeouts,
         signal: signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]),
-      };
+      });
       try {
         const { reply, own } = await attempt(plan, scope, headers);
         const refused = reply.kind === 'reply' && reply.response.status === 401n && own;
@@ -121,9 +115,6 @@ export function connectHttp(
     },
   };
 }
-
-/** Most bytes that are read of a body that the step doesn't want; the socket is given up beyond. */
-const discardedBytes = 64 * 1024;
 
 function onTheWire(request: BuiltRequest, proxy: URL | undefined): Pick<Prepared, 'route' | 'wire'> {
   const { url, method, headers, body, guarded } = request;

@@ -1,22 +1,17 @@
 // What one step's exchange goes by, from the connection down to the wire.
 
 import type { Party } from '../budget.ts';
-import type { HttpStep, HttpTimeouts } from './compiled.ts';
-import type { Exchange, WireRequest } from './exchange.ts';
+import type { HttpStep } from './compiled.ts';
+import type { Exchange, ExchangeLimits, WireRequest } from './exchange.ts';
 import type { BuiltRequest } from './request.ts';
 import type { Route } from './sockets.ts';
 
-export interface Plan {
+export interface Plan extends ExchangeLimits {
   step: HttpStep;
   /** Whose share of the budget it takes. */
   party: Party;
   /** Most bytes of a body, decoded. */
   bodyCap: number;
-  /** Most bytes as they arrive. */
-  maxBytes: number;
-  /** The body is not wanted. */
-  discard: boolean;
-  timeouts: HttpTimeouts;
   signal: AbortSignal;
 }
 

@@ -2,6 +2,7 @@
 
 import { type Json, parseExact } from '../../exact-json.ts';
 import type { ReadKind } from './compiled.ts';
+import { NotCsv, parseCsv } from './csv.ts';
 
 export interface ReadBody {
   body: Json;
@@ -16,7 +17,7 @@ export interface ReplyFacts {
   redact(text: string): string;
 }
 
-/** No body is no data: null for JSON, '' for text, an empty list for JSON lines. */
+/** No body is no data: null for JSON, '' for text and base64, an empty list for JSON lines and CSV. */
 export function readBody(kind: ReadKind, bytes: Buffer, facts: ReplyFacts): ReadBody {
   switch (kind) {
     case 'none':
@@ -27,6 +28,10 @@ export function readBody(kind: ReadKind, bytes: Buffer, facts: ReplyFacts): Read
       return readJson(decodeText(bytes), facts);
     case 'jsonl':
       return readLines(decodeText(bytes), facts);
+    case 'csv':
+      return readCsv(decodeText(bytes), facts);
+    case 'base64':
+      return { body: bytes.toString('base64') };
   }
 }
 
@@ -69,6 +74,15 @@ function readLines(text: string, facts: ReplyFacts): ReadBody {
     }
   }
   return { body };
+}
+
+function readCsv(text: string, facts: ReplyFacts): ReadBody {
+  try {
+    return { body: parseCsv(text) };
+  } catch (error) {
+    if (error instanceof NotCsv) return unreadable(error.message, facts, text);
+    throw error;
+  }
 }
 
 function whyNotJson(error: unknown): string {

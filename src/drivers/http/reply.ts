@@ -3,18 +3,17 @@
 import type { Json, JsonObject } from '../../exact-json.ts';
 import type { StepReply } from '../driver.ts';
 import type { HttpStep } from './compiled.ts';
-import { decode } from './decode.ts';
-import { type Exchange, ExchangeLimit, type RawHeaders } from './exchange.ts';
+import { type Exchange, ExchangeLimit } from './exchange.ts';
+import { atBorders, extentOf } from './extent.ts';
 import type { Fault } from './faults.ts';
 import { decodeText, type ReadBody, readBody, unreadable } from './read-body.ts';
+import { joinHeaders } from './reply-headers.ts';
 import { isLimited, retryAfterMs } from './retry-after.ts';
 
 export interface ReplyContext {
   step: HttpStep;
   /** The request's own URL, without credentials. */
   url: string;
-  /** Most bytes of the decoded body. */
-  maxBytes: number;
   /** Wall time. */
   now: number;
   describe(error: Error): Fault;
@@ -29,18 +28,31 @@ export async function readReply(
   raw: Extract<Exchange, { kind: 'reply' }>,
   context: ReplyContext,
 ): Promise<StepReply> {
-  const { step, maxBytes } = context;
+  const { step } = context;
   const { status } = raw;
   const headers = joinHeaders(raw.headers);
   const facts = { status, contentType: headers['content-type'], redact: context.redact };
   const wait = retryAfterMs(headers, context.now);
-  const whole =
-    raw.broken === undefined ? await decode(raw.bytes, headers['content-encoding'], maxBytes) : undefined;
+  const whole = raw.broken === undefined ? await raw.body.finish() : undefined;
   const broken = raw.broken ?? (whole?.kind === 'too_large' ? new ExchangeLimit('too_large') : undefined);
+
+  const empty = step.method === 'HEAD' || noBody.has(status);
+  const { truncated, bytes } = extentOf(
+    status,
+    headers,
+    empty || whole?.kind !== 'bytes' ? undefined : whole,
+  );
 
   const reply = (read: ReadBody, limitBody: Json): StepReply => ({
     kind: 'reply',
-    response: { status: BigInt(status), headers: headers as JsonObject, body: read.body, url: context.url },
+    response: {
+      status: BigInt(status),
+      headers: headers as JsonObject,
+      body: read.body,
+      url: context.url,
+      truncated,
+      ...(bytes !== undefined && { bytes: BigInt(bytes) }),
+    },
     ok: status >= 200 && status < 300,
     ...(read.unreadable !== undefined && { unreadable: read.unreadable }),
     ...(wait !== undefined && { retryAfterMs: wait }),
@@ -59,21 +71,15 @@ export async function readReply(
   if (whole?.kind !== 'bytes') {
     return reply(unreadable(whole?.kind === 'unreadable' ? whole.why : 'has no body', facts, ''), null);
   }
-  if (step.method === 'HEAD' || noBody.has(status)) return reply({ body: null }, null);
-  return reply(readBody(step.read, whole.bytes, facts), status === 403 ? looseJson(whole.bytes) : null);
+  if (empty) return reply({ body: null }, null);
+  return reply(
+    readBody(step.read, atBorders(step, status, headers, whole), facts),
+    status === 403 ? looseJson(whole.bytes) : null,
+  );
 }
 
 /** Statuses whose replies have no body by definition. */
 const noBody: ReadonlySet<number> = new Set([204, 205, 304]);
-
-/** Lower-case names; what is repeated is joined by a comma. */
-function joinHeaders(raw: RawHeaders): { [name: string]: string } {
-  return Object.fromEntries(
-    Object.entries(raw).flatMap(([name, value]) =>
-      value === undefined ? [] : [[name.toLowerCase(), Array.isArray(value) ? value.join(', ') : value]],
-    ),
-  );
-}
 
 /** JSON if it is, else short plain text; pages of markup say nothing reliable about limits. */
 function looseJson(bytes: Buffer): Json {

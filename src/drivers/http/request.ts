@@ -71,6 +71,8 @@ export function buildRequest(
 const accept: { [kind in ReadKind]: string } = {
   json: 'application/json, */*;q=0.5',
   jsonl: '*/*',
+  csv: 'text/csv, */*;q=0.5',
+  base64: '*/*',
   text: '*/*',
   none: '*/*',
 };

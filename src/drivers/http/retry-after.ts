@@ -1,14 +1,10 @@
 // When the upstream asked to come back, and whether it says "too many requests".
 
 import type { Json } from '../../exact-json.ts';
+import type { ReplyHeaders } from './reply-headers.ts';
 
 /** Nobody is made to wait longer, whatever a header says. */
 const longest = 60 * 60_000;
-
-/** Header values by lower-case name. */
-export interface ReplyHeaders {
-  readonly [name: string]: string | undefined;
-}
 
 /**
  * Milliseconds from now, between 0 and an hour; undefined when the reply names no time. Dates are measured against

@@ -85,8 +85,17 @@ export const stepShape = {
     .describe('Multipart body: parts by name.')
     .optional(),
   read: z
-    .enum(['json', 'text', 'jsonl', 'none'])
+    .enum(['json', 'text', 'jsonl', 'csv', 'base64', 'none'])
     .describe('How the reply body is read. Default json (none for HEAD).')
+    .optional(),
+  keep: strict(
+    {
+      head: size('Most bytes that are kept of the start.').optional(),
+      tail: size('Most bytes that are kept of the end.').optional(),
+    },
+    'must be a map, for example { tail: 64KiB }',
+  )
+    .describe('Keeps one end of a long text instead of failing: exactly one of head and tail.')
     .optional(),
   redirects: z
     .number()

@@ -1,0 +1,52 @@
+// Compiling how a step reads its reply: the kind of body, what is kept of a long one, redirects.
+
+import type { Compiler } from '../../config/driver-format.ts';
+import { parseSize } from '../../config/units.ts';
+import type { HttpStep } from './compiled.ts';
+import type { Keep } from './kept-part.ts';
+import { mostRedirects } from './redirects.ts';
+import type { RawStep } from './shape.ts';
+
+const largestKept = 16 * 1024 * 1024;
+
+export function compileReading(
+  raw: RawStep,
+  method: HttpStep['method'],
+  compiler: Compiler,
+): Pick<HttpStep, 'read' | 'keep' | 'redirects'> {
+  if (method === 'HEAD' && raw.read !== undefined && raw.read !== 'none')
+    compiler.problem(['read'], 'the reply to a HEAD request has no body');
+  const read = raw.read ?? (method === 'HEAD' ? 'none' : 'json');
+  return {
+    read,
+    keep: raw.keep && compileKeep(raw.keep, read, compiler),
+    redirects: compileRedirects(raw.redirects, compiler),
+  };
+}
+
+function compileKeep(
+  raw: NonNullable<RawStep['keep']>,
+  read: HttpStep['read'],
+  compiler: Compiler,
+): Keep | undefined {
+  const [end, second] = (['head', 'tail'] as const).filter((name) => raw[name] !== undefined);
+  if (end === undefined || second !== undefined) {
+    compiler.problem(['keep'], 'must hold exactly one of head, tail', 'for example { tail: 64KiB }');
+    return undefined;
+  }
+  if (read === 'csv' && end === 'tail')
+    compiler.problem(['keep', 'tail'], 'the end of a CSV file lacks its column names', 'use head');
+  else if (read !== 'text' && read !== 'jsonl' && read !== 'csv')
+    compiler.problem(['keep'], `only text can be cut, and read is ${read}`, 'set read to text, jsonl or csv');
+  const bytes = parseSize(raw[end] ?? '') ?? 0;
+  if (bytes < 1 || bytes > largestKept)
+    compiler.problem(['keep', end], 'must be more than nothing and at most 16MiB');
+  return { end, bytes };
+}
+
+function compileRedirects(raw: number | undefined, compiler: Compiler): number {
+  const redirects = raw ?? 0;
+  if (!Number.isInteger(redirects) || redirects < 0 || redirects > mostRedirects)
+    compiler.problem(['redirects'], `must be a whole number from 0 to ${mostRedirects}`);
+  return redirects;
+}
