@@ -31,6 +31,7 @@ describe('docs/adapters.md', () => {
       'lists',
       'exports',
       'builds',
+      'workflows',
       'queries',
     ]);
   });

@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { JobResult } from '../../src/drivers/driver.ts';
 import type { Handler } from '../helpers/http-server.ts';
+import { zip } from '../helpers/zip.ts';
 import { adapted, always, routes, viewWith } from './adapted.ts';
 
 /** The result of job 7, which ended well, and whose result mapping is `tool`. */
@@ -54,5 +55,22 @@ describe('a result whose reply is cut', () => {
     const { structured, text } = await resultOf(own, { 'GET /jobs/7/log': plain('{"a":1}\n'.repeat(50)) });
     expect(structured).toEqual({ whole: false, bytes: 400n });
     expect(text).toMatch(/\(cut: the upstream has more than the 12 items that are kept\)$/);
+  });
+});
+
+describe('a result out of an archive', () => {
+  it('joins the logs in it, each cut by itself', async () => {
+    const tool = `    result:
+      fetch: { request: "GET /jobs/\${{ job.id }}/logs", read: text, unzip: "*.txt", keep: { tail: 0.1KiB } }
+      text: \${{ response.body.map(log, "== " + log.name + "\\n" + log.body).join("\\n") }}`;
+    const archive = zip([
+      { name: '1_a.txt', data: lines },
+      { name: '2_b.txt', data: 'short\n' },
+      { name: 'other.xml', data: '<x/>' },
+    ]);
+    const { text } = await resultOf(tool, {
+      'GET /jobs/7/logs': (_request, response) => void response.writeHead(200).end(archive),
+    });
+    expect(text).toMatch(/^== 1_a.txt\nline 88\n[^=]*line 99\n\n== 2_b.txt\nshort\n\n\(cut: [^)]*\)$/);
   });
 });

@@ -78,7 +78,7 @@ async function ask(line: Line, plan: Plan, step: HttpStep, prepared: Prepared): 
   const faultContext = {
     where: hostAndPort(url),
     timeouts: plan.timeouts,
-    maxBytes: plan.bodyCap,
+    maxBytes: plan.arrivalCap,
     sent: sent.sent,
   };
   if (outcome.kind === 'failed') {
@@ -87,6 +87,8 @@ async function ask(line: Line, plan: Plan, step: HttpStep, prepared: Prepared): 
   const reply = await readReply(outcome, {
     step,
     url: shownUrl,
+    entries: plan.entries,
+    bodyCap: plan.bodyCap,
     now: line.clock.now(),
     describe: (error) => describeFault(error, faultContext),
     redact: line.redact,

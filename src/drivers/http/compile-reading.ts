@@ -1,6 +1,7 @@
 // Compiling how a step reads its reply: the kind of body, what is kept of a long one, redirects.
 
 import type { Compiler } from '../../config/driver-format.ts';
+import type { TextTemplate } from '../../config/template.ts';
 import { parseSize } from '../../config/units.ts';
 import type { HttpStep } from './compiled.ts';
 import type { Keep } from './kept-part.ts';
@@ -13,15 +14,27 @@ export function compileReading(
   raw: RawStep,
   method: HttpStep['method'],
   compiler: Compiler,
-): Pick<HttpStep, 'read' | 'keep' | 'redirects'> {
+): Pick<HttpStep, 'read' | 'unzip' | 'keep' | 'redirects'> {
   if (method === 'HEAD' && raw.read !== undefined && raw.read !== 'none')
     compiler.problem(['read'], 'the reply to a HEAD request has no body');
   const read = raw.read ?? (method === 'HEAD' ? 'none' : 'json');
   return {
     read,
+    unzip: compileUnzip(raw.unzip, read, compiler),
     keep: raw.keep && compileKeep(raw.keep, read, compiler),
     redirects: compileRedirects(raw.redirects, compiler),
   };
+}
+
+function compileUnzip(
+  raw: string | undefined,
+  read: HttpStep['read'],
+  compiler: Compiler,
+): TextTemplate | undefined {
+  if (raw === undefined) return undefined;
+  if (raw === '') compiler.problem(['unzip'], 'names no entry', 'for example "*.txt"');
+  if (read === 'none') compiler.problem(['unzip'], 'the body is not read, as read is none');
+  return compiler.text(['unzip'], raw, { secrets: false });
 }
 
 function compileKeep(

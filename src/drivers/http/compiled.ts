@@ -45,6 +45,8 @@ export interface HttpStep {
   headers: readonly NamedText[];
   body: HttpBody | undefined;
   read: ReadKind;
+  /** The body is a zip archive: the name or pattern of the entries that are read. */
+  unzip: TextTemplate | undefined;
   /** Only this end of the body is read, however long it is. Undefined: all of it, or too large. */
   keep: Keep | undefined;
   /** Redirects that are followed in a row. Default 0: a redirect is a reply like any other. */

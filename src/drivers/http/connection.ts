@@ -95,12 +95,12 @@ export function connectHttp(
 
   return {
     async perform(step, scope, { signal, maxBytes, headers, forCaller = false } = {}) {
-      const plan = planStep(step, maxBytes ?? upstream.maxBytes, {
-        party: forCaller ? 'caller' : 'task',
-        timeouts: upstream.timeouts,
-        signal: signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]),
-      });
       try {
+        const plan = planStep(step, scope, maxBytes ?? upstream.maxBytes, {
+          party: forCaller ? 'caller' : 'task',
+          timeouts: upstream.timeouts,
+          signal: signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]),
+        });
         const { reply, own } = await attempt(plan, scope, headers);
         const refused = reply.kind === 'reply' && reply.response.status === 401n && own;
         if (!refused || !refreshed(context)) return reply;

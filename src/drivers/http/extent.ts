@@ -4,6 +4,7 @@ import { type CutRule, cutEnd, cutStart } from './borders.ts';
 import type { Collected } from './collect.ts';
 import type { HttpStep } from './compiled.ts';
 import { contentRange, type Part } from './content-range.ts';
+import type { Kept } from './kept-part.ts';
 import type { ReplyHeaders } from './reply-headers.ts';
 
 export interface Extent {
@@ -29,15 +30,25 @@ export function extentOf(status: number, headers: ReplyHeaders, body: Arrived | 
 
 /** The kept part of a text, without the pieces of lines at its cut ends. */
 export function atBorders(step: HttpStep, status: number, headers: ReplyHeaders, body: Arrived): Buffer {
-  const { keep, read } = step;
-  if (keep === undefined || status < 200 || status > 299) return body.bytes;
+  if (status < 200 || status > 299) return body.bytes;
   const part = partOf(status, headers);
+  return keptText(step, body, {
+    start: part !== undefined && part.from > 0,
+    end: part !== undefined && (part.total === undefined || part.to < part.total),
+  });
+}
+
+/** @param beyond where there is more of the text than came. */
+export function keptText(
+  { keep, read }: HttpStep,
+  body: Kept,
+  beyond: { start: boolean; end: boolean } = { start: false, end: false },
+): Buffer {
+  if (keep === undefined) return body.bytes;
   const rule: CutRule = { wholeLines: read !== 'text', quoted: read === 'csv' };
-  const later = part !== undefined && part.from > 0;
-  const earlier = part !== undefined && (part.total === undefined || part.to < part.total);
   let { bytes } = body;
-  if (body.cut && keep.end === 'tail' ? !body.lineStart : later) bytes = cutStart(bytes, rule);
-  if (body.cut && keep.end === 'head' ? true : earlier) bytes = cutEnd(bytes, rule);
+  if (body.cut && keep.end === 'tail' ? !body.lineStart : beyond.start) bytes = cutStart(bytes, rule);
+  if ((body.cut && keep.end === 'head') || beyond.end) bytes = cutEnd(bytes, rule);
   return bytes;
 }
 

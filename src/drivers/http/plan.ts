@@ -2,6 +2,7 @@
 
 import type { Party } from '../budget.ts';
 import type { HttpStep } from './compiled.ts';
+import type { EntryPattern } from './entry-pattern.ts';
 import type { Exchange, ExchangeLimits, WireRequest } from './exchange.ts';
 import type { BuiltRequest } from './request.ts';
 import type { Route } from './sockets.ts';
@@ -12,6 +13,10 @@ export interface Plan extends ExchangeLimits {
   party: Party;
   /** Most bytes of a body, decoded. */
   bodyCap: number;
+  /** Most bytes of a body that is read whole, as it arrives. */
+  arrivalCap: number;
+  /** Entries that are taken out of the body, an archive. */
+  entries: EntryPattern | undefined;
   signal: AbortSignal;
 }
 

@@ -3,9 +3,11 @@
 import type { Json, JsonObject } from '../../exact-json.ts';
 import type { StepReply } from '../driver.ts';
 import type { HttpStep } from './compiled.ts';
+import type { EntryPattern } from './entry-pattern.ts';
 import { type Exchange, ExchangeLimit } from './exchange.ts';
-import { atBorders, extentOf } from './extent.ts';
+import { atBorders, type Extent, extentOf } from './extent.ts';
 import type { Fault } from './faults.ts';
+import { readArchive } from './read-archive.ts';
 import { decodeText, type ReadBody, readBody, unreadable } from './read-body.ts';
 import { joinHeaders } from './reply-headers.ts';
 import { isLimited, retryAfterMs } from './retry-after.ts';
@@ -14,6 +16,10 @@ export interface ReplyContext {
   step: HttpStep;
   /** The request's own URL, without credentials. */
   url: string;
+  /** Entries that are taken out of the body, an archive. */
+  entries: EntryPattern | undefined;
+  /** Most bytes of them. */
+  bodyCap: number;
   /** Wall time. */
   now: number;
   describe(error: Error): Fault;
@@ -37,13 +43,9 @@ export async function readReply(
   const broken = raw.broken ?? (whole?.kind === 'too_large' ? new ExchangeLimit('too_large') : undefined);
 
   const empty = step.method === 'HEAD' || noBody.has(status);
-  const { truncated, bytes } = extentOf(
-    status,
-    headers,
-    empty || whole?.kind !== 'bytes' ? undefined : whole,
-  );
+  const all = extentOf(status, headers, empty || whole?.kind !== 'bytes' ? undefined : whole);
 
-  const reply = (read: ReadBody, limitBody: Json): StepReply => ({
+  const reply = (read: ReadBody, limitBody: Json, { truncated, bytes }: Extent = all): StepReply => ({
     kind: 'reply',
     response: {
       status: BigInt(status),
@@ -72,6 +74,15 @@ export async function readReply(
     return reply(unreadable(whole?.kind === 'unreadable' ? whole.why : 'has no body', facts, ''), null);
   }
   if (empty) return reply({ body: null }, null);
+  if (context.entries !== undefined && status >= 200 && status < 300) {
+    const { entries, bodyCap } = context;
+    const archive = await readArchive(step, whole.bytes, entries, bodyCap, facts);
+    if (archive.kind === 'too_large') {
+      const reason = `what is taken out of the archive is more than ${bodyCap} bytes`;
+      return { kind: 'failed', code: 'too_large', sent: true, reason };
+    }
+    return reply(archive.read, null, archive);
+  }
   return reply(
     readBody(step.read, atBorders(step, status, headers, whole), facts),
     status === 403 ? looseJson(whole.bytes) : null,

@@ -42,7 +42,7 @@ export function buildRequest(
   const added = renderAdditions(upstream, scope);
   const body = step.body && renderBody(step.body, scope);
   const headers: Headers = new Map();
-  setHeader(headers, 'accept', accept[step.read]);
+  setHeader(headers, 'accept', step.unzip === undefined ? accept[step.read] : '*/*');
   setHeader(headers, 'user-agent', 'taskferry');
   if (body !== undefined) setHeader(headers, 'content-type', body.contentType);
   if (own)

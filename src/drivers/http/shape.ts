@@ -88,6 +88,9 @@ export const stepShape = {
     .enum(['json', 'text', 'jsonl', 'csv', 'base64', 'none'])
     .describe('How the reply body is read. Default json (none for HEAD).')
     .optional(),
+  unzip: template(
+    'The body is a zip archive: name of the entry to read, or a pattern (*, **, ?), which gives a list of {name, body}.',
+  ).optional(),
   keep: strict(
     {
       head: size('Most bytes that are kept of the start.').optional(),

@@ -35,6 +35,7 @@ export function step(path: TextTemplate, rest: Partial<HttpStep> = {}): HttpStep
     headers: [],
     body: undefined,
     read: 'json',
+    unzip: undefined,
     keep: undefined,
     redirects: 0,
     ...rest,
