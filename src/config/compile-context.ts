@@ -141,8 +141,14 @@ export function placeCompiler(context: FileContext, place: Place): PlaceCompiler
 }
 
 /** The compiler handed to a driver's format for the fields of the object at `base`. */
-export function driverCompiler(context: FileContext, base: Path, place: PlaceCompiler): Compiler {
+export function driverCompiler(
+  context: FileContext,
+  base: Path,
+  place: PlaceCompiler,
+  afterReply?: (names: Names) => PlaceCompiler,
+): Compiler {
   return {
+    afterReply: (names = {}) => driverCompiler(context, base, afterReply?.(names) ?? place),
     expression: (path, source, want) =>
       place.expression([...base, ...path], source, want === undefined ? {} : { want }).expression,
     text: (path, source, options = {}) =>

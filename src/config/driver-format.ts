@@ -3,6 +3,7 @@
 import type { z } from 'zod';
 import type { Json } from '../exact-json.ts';
 import type { Expression } from './expression.ts';
+import type { Names } from './expression-names.ts';
 import type { TextTemplate, ValueTemplate } from './template.ts';
 
 /** Where a value stands in the file, relative to the object being compiled. */
@@ -40,6 +41,8 @@ export interface Compiler {
   text(path: Path, source: string, options?: { secrets?: boolean; offset?: number }): TextTemplate;
   /** A structure with holes. */
   value(path: Path, raw: Json): ValueTemplate;
+  /** Compiles what is read once this step's own reply is there: `response`, and further names. */
+  afterReply(names?: Names): Compiler;
   /** A file named in the adapter, relative to the adapter's own folder, as an absolute path. */
   file(path: string): string;
   /** Reports a fault; loading goes on so that all faults are listed at once. */

@@ -1,6 +1,7 @@
-// The CEL engine as taskferry sets it up: its bounds, and the functions lastSegment, resolveUrl, merge, fromEntries.
+// The CEL engine as taskferry sets it up: its bounds, and the functions lastSegment, resolveUrl, linkHeader, merge, fromEntries.
 
 import { Environment, Optional } from '@marcbachmann/cel-js';
+import { linkTarget } from './link-header.ts';
 
 /** Bounds of one expression; with the loop rules of the lint they bound what an evaluation can cost. */
 const engineOptions = {
@@ -19,6 +20,12 @@ export function newEngine({ anyName = false }: { anyName?: boolean } = {}): Envi
     .registerFunction('lastSegment(optional): optional<string>', optionally(lastSegment))
     .registerFunction('resolveUrl(string): string', resolveUrl)
     .registerFunction('resolveUrl(optional): optional<string>', optionally(resolveUrl))
+    .registerFunction('linkHeader(string, string): optional<string>', linkHeader)
+    .registerFunction('linkHeader(optional, string): optional<string>', (header: Optional, rel: string) => {
+      const value: unknown = header.hasValue() ? header.value() : '';
+      if (typeof value !== 'string') throw new Error('a header must be text');
+      return linkHeader(value, rel);
+    })
     .registerFunction('merge(map, map): map', merge)
     .registerFunction('fromEntries(list): map', fromEntries);
 }
@@ -56,6 +63,12 @@ function lastSegment(url: string): string {
   } catch {
     return segment;
   }
+}
+
+/** The target of a relation in a Link header; empty when there is none. */
+function linkHeader(header: string, rel: string): Optional<string> {
+  const target = linkTarget(header, rel);
+  return target === undefined ? Optional.none() : Optional.of(target);
 }
 
 /** An absolute URL, resolved as a browser resolves a link on the page that was asked for. */

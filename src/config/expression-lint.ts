@@ -29,6 +29,7 @@ const allRoots = [
   'fetched',
   'item',
   'answer',
+  'page',
 ];
 
 /** Walks the tree once and reports everything the type checker doesn't know about. */

@@ -32,6 +32,7 @@ describe('docs/adapters.md', () => {
       'exports',
       'builds',
       'workflows',
+      'files',
       'queries',
     ]);
   });

@@ -1,10 +1,10 @@
 // Compiling a step of an HTTP adapter: request line, query, headers, body.
 
-import type { Compiler, Path } from '../../config/driver-format.ts';
-import type { ValueTemplate } from '../../config/template.ts';
-import { hasHole } from '../../config/template.ts';
+import type { Compiler } from '../../config/driver-format.ts';
 import type { Json } from '../../exact-json.ts';
 import { checkHeaderValue, compileHeaders } from './compile-headers.ts';
+import { compileMap } from './compile-map.ts';
+import { compilePages } from './compile-pages.ts';
 import { compileReading } from './compile-reading.ts';
 import type { HttpBody, HttpStep, HttpTarget, MultipartPart } from './compiled.ts';
 import type { RawStep } from './shape.ts';
@@ -16,13 +16,15 @@ export function compileStep(raw: RawStep, compiler: Compiler): HttpStep {
   const body = compileBody(raw, compiler);
   if (body !== undefined && /^(GET|HEAD)\s/.test(raw.request))
     compiler.problem(['request'], `a ${method} request has no body`, 'use query, or another method');
+  const reading = compileReading(raw, method, compiler);
   return {
     method,
     target,
     query: compileMap(raw.query, ['query'], compiler),
     headers: compileHeaders(raw.headers, ['headers'], compiler),
     body,
-    ...compileReading(raw, method, compiler),
+    ...reading,
+    pages: compilePages(raw, { method, target, read: reading.read }, compiler),
   };
 }
 
@@ -116,13 +118,4 @@ function compileParts(raw: NonNullable<RawStep['multipart']>, compiler: Compiler
       data: compiler.text([...path, 'data'], part.data),
     };
   });
-}
-
-/** A map with holes, or one hole that gives a map. */
-function compileMap(raw: unknown, path: Path, compiler: Compiler): ValueTemplate | undefined {
-  if (raw === undefined) return undefined;
-  const oneHole = typeof raw === 'string' && hasHole(raw);
-  const map = typeof raw === 'object' && raw !== null && !Array.isArray(raw);
-  if (!oneHole && !map) compiler.problem(path, 'must be a map, or a hole that gives a map');
-  return compiler.value(path, raw as Json);
 }

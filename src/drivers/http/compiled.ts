@@ -2,6 +2,7 @@
 
 import type { TextTemplate, ValueTemplate } from '../../config/template.ts';
 import type { Keep } from './kept-part.ts';
+import type { Pages } from './pages.ts';
 
 export interface HttpUpstream {
   /** Absolute http(s) URL; its path is a prefix of every request. Reads env and secrets only. */
@@ -51,6 +52,8 @@ export interface HttpStep {
   keep: Keep | undefined;
   /** Redirects that are followed in a row. Default 0: a redirect is a reply like any other. */
   redirects: number;
+  /** The reply is one page of a list, and further ones follow. */
+  pages: Pages | undefined;
 }
 
 /** How the reply's body is read. `none` ignores it. */

@@ -6,12 +6,13 @@ import { type Clock, systemClock } from '../../clock.ts';
 import type { Scope } from '../../config/expression.ts';
 import { TaskferryError } from '../../errors.ts';
 import type { Json } from '../../exact-json.ts';
-import type { ConnectContext, Connection, PerformOptions } from '../driver.ts';
+import type { ConnectContext, Connection, PerformOptions, StepReply } from '../driver.ts';
 import { type Answered, type Line, runChain } from './chain.ts';
 import type { HttpStep, HttpUpstream } from './compiled.ts';
 import { exchange } from './exchange.ts';
 import { isReset } from './faults.ts';
 import { notSent } from './not-sent.ts';
+import { readPages } from './pages.ts';
 import type { Plan, Prepared, Sent } from './plan.ts';
 import { planStep } from './plan-step.ts';
 import { type ProxyEnv, proxyAuthorization, proxyFor } from './proxy.ts';
@@ -94,20 +95,25 @@ export function connectHttp(
   };
 
   return {
-    async perform(step, scope, { signal, maxBytes, headers, forCaller = false } = {}) {
-      try {
-        const plan = planStep(step, scope, maxBytes ?? upstream.maxBytes, {
-          party: forCaller ? 'caller' : 'task',
-          timeouts: upstream.timeouts,
-          signal: signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]),
-        });
-        const { reply, own } = await attempt(plan, scope, headers);
-        const refused = reply.kind === 'reply' && reply.response.status === 401n && own;
-        if (!refused || !refreshed(context)) return reply;
-        return (await attempt(plan, scope, headers)).reply;
-      } catch (error) {
-        return notSent(error);
-      }
+    async perform(step, scope, { signal, maxBytes = upstream.maxBytes, headers, forCaller = false } = {}) {
+      const rest = {
+        party: forCaller ? ('caller' as const) : ('task' as const),
+        timeouts: upstream.timeouts,
+        signal: signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]),
+      };
+      const ask = async (asked: HttpStep, cap: number): Promise<StepReply> => {
+        try {
+          const plan = planStep(asked, scope, cap, rest);
+          const { reply, own } = await attempt(plan, scope, headers);
+          const refused = reply.kind === 'reply' && reply.response.status === 401n && own;
+          if (!refused || !refreshed(context)) return reply;
+          return (await attempt(plan, scope, headers)).reply;
+        } catch (error) {
+          return notSent(error);
+        }
+      };
+      if (step.pages === undefined) return ask(step, maxBytes);
+      return readPages({ ask, redact, clock }, step, step.pages, scope, maxBytes);
     },
     async close() {
       closing.abort();

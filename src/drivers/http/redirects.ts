@@ -3,6 +3,7 @@
 import type { HttpStep } from './compiled.ts';
 import type { RawHeaders } from './exchange.ts';
 import { fixedTarget } from './fixed-target.ts';
+import { nextUrl } from './next-url.ts';
 import { RequestFault } from './request-fault.ts';
 
 /** Most redirects that a step may follow in a row. */
@@ -34,17 +35,9 @@ export function redirected(
   if (step.redirects === 0 || !redirects.has(status) || !(safe || status === 303)) return undefined;
   const location = Object.entries(headers).find(([name]) => name.toLowerCase() === 'location')?.[1];
   if (location === undefined || location === '') return undefined;
-  const from = new URL(url);
-  const to = typeof location === 'string' ? URL.parse(location, url) : null;
-  if (to === null || !/^https?:$/.test(to.protocol))
-    throw new RequestFault('the redirect leads to no http or https URL');
-  if (from.protocol === 'https:' && to.protocol === 'http:')
-    throw new RequestFault('the redirect leads from https to plain http');
-  to.hash = '';
-  const elsewhere = to.origin !== from.origin;
-  // What an upstream repeats of our request must not reach another host by way of its redirect.
-  if (elsewhere && redact(decoded(to.href)) !== decoded(to.href))
-    throw new RequestFault('the redirect would carry a secret to another host');
+  if (typeof location !== 'string') throw new RequestFault('the redirect names more than one URL');
+  const to = nextUrl(location, url, 'the redirect', redact);
+  const elsewhere = to.origin !== new URL(url).origin;
   return {
     ...step,
     method: step.method === 'HEAD' ? 'HEAD' : 'GET',
@@ -59,11 +52,3 @@ export function redirected(
 
 /** They say who asks, whether or not a secret stands in them. */
 const personal = /^(authorization|cookie)$/i;
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}

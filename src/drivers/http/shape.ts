@@ -1,7 +1,7 @@
 // The HTTP driver's fields of the adapter format, as they are written: under `upstream:` and in a step.
 
 import { z } from 'zod';
-import { duration, size, strict, structure, template } from '../../config/shape.ts';
+import { cel, duration, size, strict, structure, template } from '../../config/shape.ts';
 
 const texts = (description: string): z.ZodRecord<z.ZodString, z.ZodString> =>
   z.record(z.string(), z.string()).describe(description);
@@ -56,6 +56,21 @@ const fileShape = strict({
   contentType: z.string().describe('Media type of a file. Default application/octet-stream.').optional(),
 });
 
+const pagesShape = strict(
+  {
+    items: cel('The list of one page.'),
+    next: cel(
+      'URL of the next page, absolute or relative. Without a value this page was the last one.',
+    ).optional(),
+    query: structure(
+      'Query parameters of the next page, over those of the step. Without a value this page was the last one.',
+    ).optional(),
+    while: cel('Another page is asked for only while this holds. Default: always.').optional(),
+    max: z.number().describe('Most pages. Default 10, at most 100.').optional(),
+  },
+  'must be a map, for example { items: response.body.items, next: response.body.?next }',
+);
+
 export const stepShape = {
   request: z
     .string()
@@ -105,6 +120,9 @@ export const stepShape = {
     .describe(
       'Redirects that are followed in a row, each admitted like a URL out of a reply. Default 0, at most 5.',
     )
+    .optional(),
+  pages: pagesShape
+    .describe('The reply is one page of a list: response.body becomes the list of all.')
     .optional(),
 };
 

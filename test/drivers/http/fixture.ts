@@ -38,6 +38,7 @@ export function step(path: TextTemplate, rest: Partial<HttpStep> = {}): HttpStep
     unzip: undefined,
     keep: undefined,
     redirects: 0,
+    pages: undefined,
     ...rest,
   };
 }
