@@ -8,9 +8,12 @@ import { describeFault } from './faults.ts';
 import { notSent } from './not-sent.ts';
 import { hostAndPort } from './origins.ts';
 import type { Plan, Prepared, Sent } from './plan.ts';
+import type { RateLimitNames } from './rate-limit.ts';
 import { redirected } from './redirects.ts';
 import { readReply } from './reply.ts';
+import { joinHeaders } from './reply-headers.ts';
 import { RequestFault } from './request-fault.ts';
+import { usedUpMs } from './retry-after.ts';
 
 /** What the chain needs of the connection it runs on. */
 export interface Line {
@@ -19,12 +22,16 @@ export interface Line {
   send(prepared: Prepared, plan: Plan, fresh: boolean): Promise<Sent>;
   redact(text: string): string;
   clock: Clock;
+  /** Where else the upstream tells its limits. */
+  rateLimit: readonly RateLimitNames[];
 }
 
 export interface Answered {
   reply: StepReply;
   /** The reply came from the upstream's own origin, which got the credentials. */
   own: boolean;
+  /** Milliseconds for which nothing more should be asked of the upstream: no call remains. */
+  usedUpMs?: number | undefined;
 }
 
 interface Link extends Answered {
@@ -62,7 +69,7 @@ export async function runChain(
       link = { own, reply: notSent(error) };
     }
   }
-  return { own: link.own, reply: afterRedirect(step, link.reply, prepared) };
+  return { ...link, reply: afterRedirect(step, link.reply, prepared) };
 }
 
 function keyOf({ request }: Prepared): string {
@@ -89,13 +96,15 @@ async function ask(line: Line, plan: Plan, step: HttpStep, prepared: Prepared): 
     url: shownUrl,
     entries: plan.entries,
     bodyCap: plan.bodyCap,
+    rateLimit: line.rateLimit,
     now: line.clock.now(),
     describe: (error) => describeFault(error, faultContext),
     redact: line.redact,
   });
+  const usedUp = usedUpMs(joinHeaders(outcome.headers), line.clock.now(), line.rateLimit);
   try {
     const next = redirected({ ...outcome, step, url: shownUrl }, line.redact);
-    return next === undefined ? { own, reply } : { own, reply, next };
+    return { own, reply, usedUpMs: usedUp, ...(next && { next }) };
   } catch (error) {
     return { own, reply: { ...notSent(error), sent: true } };
   }

@@ -5,6 +5,7 @@ import type { Compiler, Path } from '../../config/driver-format.ts';
 import { hasHole } from '../../config/template.ts';
 import { parseDuration, parseSize } from '../../config/units.ts';
 import { checkHeaderName, compileHeaders, compileHeaderValue, namedTexts } from './compile-headers.ts';
+import { compileRateLimit } from './compile-rate-limit.ts';
 import type { HttpAuth, HttpUpstream } from './compiled.ts';
 import type { authShape, RawUpstream } from './shape.ts';
 
@@ -23,6 +24,7 @@ export function compileUpstream(raw: RawUpstream, compiler: Compiler): HttpUpstr
     query: namedTexts(raw.query, ['query'], compiler),
     proxy: raw.proxy === undefined ? undefined : compiler.text(['proxy'], raw.proxy),
     ca: raw.ca === undefined ? undefined : compiler.file(raw.ca),
+    rateLimit: compileRateLimit(raw.rateLimit, compiler),
     timeouts: {
       connect: positive(raw.timeouts?.connect, 10_000, ['timeouts', 'connect'], compiler),
       headers: positive(raw.timeouts?.headers, 30_000, ['timeouts', 'headers'], compiler),

@@ -3,6 +3,7 @@
 import type { TextTemplate, ValueTemplate } from '../../config/template.ts';
 import type { Keep } from './kept-part.ts';
 import type { Pages } from './pages.ts';
+import type { RateLimitNames } from './rate-limit.ts';
 
 export interface HttpUpstream {
   /** Absolute http(s) URL; its path is a prefix of every request. Reads env and secrets only. */
@@ -16,6 +17,8 @@ export interface HttpUpstream {
   proxy: TextTemplate | undefined;
   /** PEM file of a private certificate authority, trusted beside the system's. Absolute path. */
   ca: string | undefined;
+  /** Where the upstream tells its limits, beside the headers that many APIs share. */
+  rateLimit: readonly RateLimitNames[];
   timeouts: HttpTimeouts;
   /** Most bytes of a reply that is not a result. Default 1 MiB. */
   maxBytes: number;

@@ -78,18 +78,21 @@ export function connectHttp(
   };
 
   const redact = (text: string): string => context.redact?.(text) ?? text;
-  const line: Line = { prepare, send, redact, clock };
+  const line: Line = { prepare, send, redact, clock, rateLimit: upstream.rateLimit };
 
   const attempt = async (plan: Plan, scope: Scope, headers: PerformOptions['headers']): Promise<Answered> => {
     const answered = await runChain(line, plan, scope, headers);
-    const { reply, own } = answered;
+    const { reply, own, usedUpMs } = answered;
     if (reply.kind === 'reply' && own) {
       if (reply.limited) {
         budget?.pauseUntil(
           clock.now() + Math.max(reply.retryAfterMs ?? pauseAfter(reply.response.status), shortestPause),
         );
         nextPause = Math.min(nextPause * 2, longestPause);
-      } else nextPause = firstPause;
+      } else {
+        nextPause = firstPause;
+        if (usedUpMs !== undefined) budget?.pauseUntil(clock.now() + usedUpMs);
+      }
     }
     return answered;
   };

@@ -7,6 +7,7 @@ import type { EntryPattern } from './entry-pattern.ts';
 import { type Exchange, ExchangeLimit } from './exchange.ts';
 import { atBorders, type Extent, extentOf } from './extent.ts';
 import type { Fault } from './faults.ts';
+import type { RateLimitNames } from './rate-limit.ts';
 import { readArchive } from './read-archive.ts';
 import { decodeText, type ReadBody, readBody, unreadable } from './read-body.ts';
 import { joinHeaders } from './reply-headers.ts';
@@ -20,6 +21,8 @@ export interface ReplyContext {
   entries: EntryPattern | undefined;
   /** Most bytes of them. */
   bodyCap: number;
+  /** Where else the upstream tells its limits. */
+  rateLimit: readonly RateLimitNames[];
   /** Wall time. */
   now: number;
   describe(error: Error): Fault;
@@ -38,28 +41,31 @@ export async function readReply(
   const { status } = raw;
   const headers = joinHeaders(raw.headers);
   const facts = { status, contentType: headers['content-type'], redact: context.redact };
-  const wait = retryAfterMs(headers, context.now);
   const whole = raw.broken === undefined ? await raw.body.finish() : undefined;
   const broken = raw.broken ?? (whole?.kind === 'too_large' ? new ExchangeLimit('too_large') : undefined);
 
   const empty = step.method === 'HEAD' || noBody.has(status);
   const all = extentOf(status, headers, empty || whole?.kind !== 'bytes' ? undefined : whole);
 
-  const reply = (read: ReadBody, limitBody: Json, { truncated, bytes }: Extent = all): StepReply => ({
-    kind: 'reply',
-    response: {
-      status: BigInt(status),
-      headers: headers as JsonObject,
-      body: read.body,
-      url: context.url,
-      truncated,
-      ...(bytes !== undefined && { bytes: BigInt(bytes) }),
-    },
-    ok: status >= 200 && status < 300,
-    ...(read.unreadable !== undefined && { unreadable: read.unreadable }),
-    ...(wait !== undefined && { retryAfterMs: wait }),
-    ...(isLimited(status, headers, limitBody) && { limited: true }),
-  });
+  const reply = (read: ReadBody, limitBody: Json, { truncated, bytes }: Extent = all): StepReply => {
+    const limited = isLimited(status, headers, limitBody, context.rateLimit);
+    const wait = retryAfterMs(headers, context.now, context.rateLimit, limited);
+    return {
+      kind: 'reply',
+      response: {
+        status: BigInt(status),
+        headers: headers as JsonObject,
+        body: read.body,
+        url: context.url,
+        truncated,
+        ...(bytes !== undefined && { bytes: BigInt(bytes) }),
+      },
+      ok: status >= 200 && status < 300,
+      ...(read.unreadable !== undefined && { unreadable: read.unreadable }),
+      ...(wait !== undefined && { retryAfterMs: wait }),
+      ...(limited && { limited }),
+    };
+  };
 
   const fault = broken && context.describe(broken);
   if (fault?.code === 'aborted') return { kind: 'failed', ...fault, sent: true };

@@ -1,7 +1,8 @@
 // The HTTP driver's fields of the adapter format, as they are written: under `upstream:` and in a step.
 
 import { z } from 'zod';
-import { cel, duration, size, strict, structure, template } from '../../config/shape.ts';
+import { cel, duration, oneOrMany, size, strict, structure, template } from '../../config/shape.ts';
+import { resetForms } from './rate-limit.ts';
 
 const texts = (description: string): z.ZodRecord<z.ZodString, z.ZodString> =>
   z.record(z.string(), z.string()).describe(description);
@@ -25,6 +26,20 @@ export const authShape = strict(
   `must be a map, for example { bearer: "$${'{{ secrets.API_TOKEN }}'}" }`,
 );
 
+const rateLimitShape = strict(
+  {
+    remaining: z.string().describe('Header that tells how many calls remain.'),
+    reset: z.string().describe('Header that tells when the count starts anew.'),
+    resetAs: z
+      .enum(resetForms)
+      .describe(
+        'How the reset is written: epoch and epochMs are times, seconds and ms are waits. Default: told by how it looks.',
+      )
+      .optional(),
+  },
+  'must be a map, for example { remaining: X-Calls-Left, reset: X-Calls-Reset }',
+);
+
 export const upstreamShape = {
   baseUrl: template('Absolute http(s) URL; its path comes before every request path. Reads env and secrets.'),
   allowHosts: z
@@ -41,6 +56,9 @@ export const upstreamShape = {
     .string()
     .min(1)
     .describe('PEM file of a certificate authority to trust as well, relative to this file.')
+    .optional(),
+  rateLimit: oneOrMany(rateLimitShape)
+    .describe('Where else the upstream tells its limits. The headers that many APIs share are known.')
     .optional(),
   timeouts: strict({
     connect: duration('To connect. Default 10s.').optional(),

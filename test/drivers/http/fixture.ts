@@ -20,6 +20,7 @@ export function upstream({ baseUrl = 'http://127.0.0.1:1', ...rest }: UpstreamPa
     query: [],
     proxy: undefined,
     ca: undefined,
+    rateLimit: [],
     timeouts: { connect: 1000, headers: 1000, body: 1000 },
     maxBytes: 1024 * 1024,
     ...rest,
