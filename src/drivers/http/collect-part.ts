@@ -100,6 +100,7 @@ export function collectPart(keep: Keep, { encoding, files }: CollectOptions): Co
         return { kind: 'unreadable', why: invalidEncoding(broken) };
       return { kind: 'bytes', ...part.result() };
     },
+    taken: () => undefined,
     drop: stop,
   };
 }

@@ -16,6 +16,8 @@ export interface Collector {
   take(chunk: Buffer, resume: () => void): 'more' | 'pause' | 'enough' | 'too_large';
   /** What was collected; called once, when the body has arrived. */
   finish(): Promise<Collected>;
+  /** The whole body as it came; undefined when not all of it is held. */
+  taken(): Buffer | undefined;
   /** Frees what is held; nothing was or will be wanted. */
   drop(): void;
 }
@@ -51,6 +53,7 @@ export function collectWhole({ encoding, files, maxBytes, bodyCap }: CollectOpti
         ? { ...decoded, seen: decoded.bytes.length, complete: true, cut: false, lineStart: true }
         : decoded;
     },
+    taken: () => (size > maxBytes ? undefined : Buffer.concat(chunks)),
     drop() {
       chunks.length = 0;
     },

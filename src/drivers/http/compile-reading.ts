@@ -14,7 +14,7 @@ export function compileReading(
   raw: RawStep,
   method: HttpStep['method'],
   compiler: Compiler,
-): Pick<HttpStep, 'read' | 'unzip' | 'keep' | 'redirects'> {
+): Pick<HttpStep, 'read' | 'unzip' | 'keep' | 'redirects' | 'etag'> {
   if (method === 'HEAD' && raw.read !== undefined && raw.read !== 'none')
     compiler.problem(['read'], 'the reply to a HEAD request has no body');
   const read = raw.read ?? (method === 'HEAD' ? 'none' : 'json');
@@ -23,6 +23,7 @@ export function compileReading(
     unzip: compileUnzip(raw.unzip, read, compiler),
     keep: raw.keep && compileKeep(raw.keep, read, compiler),
     redirects: compileRedirects(raw.redirects, compiler),
+    etag: compileEtag(raw, method, read, compiler),
   };
 }
 
@@ -62,4 +63,21 @@ function compileRedirects(raw: number | undefined, compiler: Compiler): number {
   if (!Number.isInteger(redirects) || redirects < 0 || redirects > mostRedirects)
     compiler.problem(['redirects'], `must be a whole number from 0 to ${mostRedirects}`);
   return redirects;
+}
+
+function compileEtag(
+  raw: RawStep,
+  method: HttpStep['method'],
+  read: HttpStep['read'],
+  compiler: Compiler,
+): boolean {
+  if (raw.etag !== true) return false;
+  if (method !== 'GET') compiler.problem(['etag'], 'only the reply to a GET is remembered');
+  else if (read === 'none') compiler.problem(['etag'], 'there is nothing to remember, as read is none');
+  if (raw.keep !== undefined)
+    compiler.problem(['etag'], "can't stand beside keep: only whole replies are remembered");
+  const own = Object.keys(raw.headers ?? {}).find((name) => /^(if-|range$)/i.test(name));
+  if (own !== undefined)
+    compiler.problem(['headers', own], 'makes the request conditional itself', 'remove it, or etag');
+  return true;
 }

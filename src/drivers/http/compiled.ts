@@ -57,6 +57,8 @@ export interface HttpStep {
   redirects: number;
   /** The reply is one page of a list, and further ones follow. */
   pages: Pages | undefined;
+  /** The reply is remembered by its ETag, and asked for again only if it has changed. Default false. */
+  etag: boolean;
 }
 
 /** How the reply's body is read. `none` ignores it. */

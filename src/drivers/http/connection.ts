@@ -9,6 +9,8 @@ import type { Json } from '../../exact-json.ts';
 import type { ConnectContext, Connection, PerformOptions, StepReply } from '../driver.ts';
 import { type Answered, type Line, runChain } from './chain.ts';
 import type { HttpStep, HttpUpstream } from './compiled.ts';
+import { sendConditionally } from './conditional.ts';
+import { createEtagCache } from './etag-cache.ts';
 import { exchange } from './exchange.ts';
 import { isReset } from './faults.ts';
 import { notSent } from './not-sent.ts';
@@ -54,8 +56,15 @@ export function connectHttp(
     return { request, ...onTheWire(request, proxy) };
   };
 
+  const etags = createEtagCache();
+  const passing = new Set(upstream.rateLimit.flatMap(({ remaining, reset }) => [remaining, reset]));
+  const send: Line['send'] = (prepared, plan, fresh) =>
+    plan.step.etag
+      ? sendConditionally(etags, prepared, plan, passing, (asked) => sendOnce(asked, plan, fresh))
+      : sendOnce(prepared, plan, fresh);
+
   /** One request on the wire, within the budget. */
-  const send = async (prepared: Prepared, plan: Plan, fresh: boolean): Promise<Sent> => {
+  const sendOnce = async (prepared: Prepared, plan: Plan, fresh: boolean): Promise<Sent> => {
     const release = (await budget?.acquire(plan.signal, plan.party)) ?? (() => {});
     let dispatcher: Dispatcher | undefined;
     const mark = sockets.mark();

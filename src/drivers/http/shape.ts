@@ -139,6 +139,10 @@ export const stepShape = {
       'Redirects that are followed in a row, each admitted like a URL out of a reply. Default 0, at most 5.',
     )
     .optional(),
+  etag: z
+    .boolean()
+    .describe('Remembers the reply by its ETag and asks only whether it has changed. Default false.')
+    .optional(),
   pages: pagesShape
     .describe('The reply is one page of a list: response.body becomes the list of all.')
     .optional(),

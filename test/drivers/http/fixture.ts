@@ -40,6 +40,7 @@ export function step(path: TextTemplate, rest: Partial<HttpStep> = {}): HttpStep
     keep: undefined,
     redirects: 0,
     pages: undefined,
+    etag: false,
     ...rest,
   };
 }
