@@ -3,6 +3,7 @@
 import { type Json, parseExact } from '../../exact-json.ts';
 import type { ReadKind } from './compiled.ts';
 import { NotCsv, parseCsv } from './csv.ts';
+import { webPage } from './web-page.ts';
 
 export interface ReadBody {
   body: Json;
@@ -38,14 +39,17 @@ export function readBody(kind: ReadKind, bytes: Buffer, facts: ReplyFacts): Read
 /** Characters of a body that are looked at for secrets; far more than are quoted. */
 const longestQuoted = 16_384;
 
-/** `the reply (502, text/html) <why>: <first 200 characters>`. */
+/** `the reply (502, text/html) <why>: <first 200 characters>`, of a web page its title. */
 export function unreadable(why: string, { status, contentType, redact }: ReplyFacts, text: string): ReadBody {
   // Redacted before it is cut: half a secret would not be recognised any more.
-  const start = excerpt(redact(text.slice(0, longestQuoted)), 200);
+  const page = webPage(text);
+  const quoted = page === undefined || page.title === '' ? text : page.title;
+  const kind = page === undefined ? '' : page.asksToSignIn ? ' but a web page to sign in' : ' but a web page';
+  const start = excerpt(redact(quoted.slice(0, longestQuoted)), 200);
   const type = contentType === undefined ? 'no content type' : excerpt(redact(contentType), 80);
   return {
     body: null,
-    unreadable: `the reply (${status}, ${type}) ${why}${start === '' ? '' : `: ${start}`}`,
+    unreadable: `the reply (${status}, ${type}) ${why}${kind}${start === '' ? '' : `: ${start}`}`,
   };
 }
 
@@ -77,6 +81,8 @@ function readLines(text: string, facts: ReplyFacts): ReadBody {
 }
 
 function readCsv(text: string, facts: ReplyFacts): ReadBody {
+  // A page on one line would be a sound header line.
+  if (webPage(text) !== undefined) return unreadable('is not CSV', facts, text);
   try {
     return { body: parseCsv(text) };
   } catch (error) {

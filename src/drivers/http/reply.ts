@@ -89,10 +89,13 @@ export async function readReply(
     }
     return reply(archive.read, null, archive);
   }
-  return reply(
-    readBody(step.read, atBorders(step, status, headers, whole), facts),
-    status === 403 ? looseJson(whole.bytes) : null,
-  );
+  const read = readBody(step.read, atBorders(step, status, headers, whole), facts);
+  const loose = status === 403 || status === 429 ? looseJson(whole.bytes) : null;
+  // Whoever limits us may be something in front of the API, which speaks plain text.
+  const plain = read.unreadable !== undefined && typeof loose === 'string';
+  return plain && isLimited(status, headers, loose, context.rateLimit)
+    ? reply({ body: loose }, loose)
+    : reply(read, loose);
 }
 
 /** Statuses whose replies have no body by definition. */

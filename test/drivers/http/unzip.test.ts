@@ -150,7 +150,7 @@ describe('a hostile archive', () => {
 
   test('that is none at all is unreadable, and quoted only when it is a page', async () => {
     const page = Buffer.from('<html><title>Sign in</title></html>');
-    expect(await why(page, take('a'))).toContain('<html><title>Sign in');
+    expect(await why(page, take('a'))).toContain('but a web page to sign in: Sign in');
     const cut = zip(logs).subarray(0, -30);
     expect(await why(cut, take('a'))).toMatch(/is no sound zip archive \([^)]*\)$/);
   });
