@@ -4,6 +4,7 @@ import type { Compiler } from '../../config/driver-format.ts';
 import type { TextTemplate } from '../../config/template.ts';
 import { parseSize } from '../../config/units.ts';
 import type { HttpStep } from './compiled.ts';
+import { mostWildcards, wildcardsIn } from './entry-pattern.ts';
 import type { Keep } from './kept-part.ts';
 import { mostRedirects } from './redirects.ts';
 import type { RawStep } from './shape.ts';
@@ -35,7 +36,10 @@ function compileUnzip(
   if (raw === undefined) return undefined;
   if (raw === '') compiler.problem(['unzip'], 'names no entry', 'for example "*.txt"');
   if (read === 'none') compiler.problem(['unzip'], 'the body is not read, as read is none');
-  return compiler.text(['unzip'], raw, { secrets: false });
+  const template = compiler.text(['unzip'], raw, { secrets: false });
+  if (wildcardsIn(template) > mostWildcards)
+    compiler.problem(['unzip'], `has more than ${mostWildcards} wildcards`);
+  return template;
 }
 
 function compileKeep(

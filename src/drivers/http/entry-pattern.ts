@@ -14,18 +14,21 @@ export interface EntryPattern {
 /** `some`: within a folder. `any`: across folders. `folders`: none or more whole ones. */
 type Token = { text: string } | 'one' | 'some' | 'any' | 'folders';
 
-/** Longest pattern; with the bounds of names it bounds what matching can cost. */
 const longestPattern = 256;
 const longestName = 1024;
 
-/** What stands in holes is taken letter by letter. */
-function isPattern(template: TextTemplate): boolean {
-  return template.parts.some((part) => typeof part === 'string' && /[*?]/.test(part));
+/** Most wildcards of a pattern, which bounds what matching costs. */
+export const mostWildcards = 16;
+
+/** Wildcards of a pattern; what stands in holes is taken letter by letter. */
+export function wildcardsIn(template: TextTemplate): number {
+  const tokens = template.parts.flatMap((part) => (typeof part === 'string' ? tokensOf(part) : []));
+  return tokens.filter((token) => typeof token !== 'object').length;
 }
 
 /** @throws RequestFault, EvaluationFault */
 export function entryPattern(template: TextTemplate, scope: Scope): EntryPattern {
-  const many = isPattern(template);
+  const many = wildcardsIn(template) > 0;
   const source = template.render(scope);
   if (source === '') throw new RequestFault('unzip gives no name');
   if (source.length > longestPattern)
@@ -46,33 +49,31 @@ function tokensOf(pattern: string): Token[] {
   });
 }
 
-/** All places of the name that the tokens so far can reach: never goes back, whatever the pattern. */
+/** Which places of the name the tokens so far can reach: never goes back, whatever the pattern. */
 function matches(tokens: readonly Token[], name: string): boolean {
-  let reached = new Set([0]);
-  for (const token of tokens) {
-    const next = new Set<number>();
-    for (const at of reached) for (const place of placesAfter(token, name, at, next)) next.add(place);
-    reached = next;
-  }
-  return reached.has(name.length);
+  let reached = new Uint8Array(name.length + 1);
+  reached[0] = 1;
+  for (const token of tokens)
+    reached = typeof token === 'object' ? skip(token.text, name, reached) : spread(token, name, reached);
+  return reached[name.length] === 1;
 }
 
-function* placesAfter(token: Token, name: string, at: number, known: Set<number>): Generator<number> {
-  if (typeof token === 'object') {
-    if (name.startsWith(token.text, at)) yield at + token.text.length;
-    return;
+function skip(text: string, name: string, reached: Uint8Array): Uint8Array<ArrayBuffer> {
+  const next = new Uint8Array(reached.length);
+  for (let at = 0; at < reached.length; at++)
+    if (reached[at] === 1 && name.startsWith(text, at)) next[at + text.length] = 1;
+  return next;
+}
+
+function spread(token: Exclude<Token, object>, name: string, reached: Uint8Array): Uint8Array<ArrayBuffer> {
+  const next = new Uint8Array(reached.length);
+  let any = false;
+  for (let to = 0; to < reached.length; to++) {
+    const slash = to > 0 && name[to - 1] === '/';
+    const before = to > 0 && (token === 'one' ? reached[to - 1] : next[to - 1]) === 1;
+    const here = token === 'any' ? before : token === 'folders' ? any && slash : before && !slash;
+    if (here || (token !== 'one' && reached[to] === 1)) next[to] = 1;
+    any ||= reached[to] === 1;
   }
-  if (token === 'one') {
-    if (at < name.length && name[at] !== '/') yield at + 1;
-    return;
-  }
-  yield at;
-  for (let to = at + 1; to <= name.length; to++) {
-    const slash = name[to - 1] === '/';
-    if (token === 'some' && slash) return;
-    if (token === 'folders' && !slash) continue;
-    // Whatever follows has been reached from here before.
-    if (known.has(to)) return;
-    yield to;
-  }
+  return next;
 }

@@ -76,6 +76,8 @@ export function exchange(
       resolve(outcome);
     };
     const fail = (error: Error): void => {
+      // What has settled is read by now.
+      if (settled) return;
       if (head === undefined) {
         settle({ kind: 'failed', error, started: controller !== undefined });
         return;

@@ -3,10 +3,9 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { loadAdapter } from '../../../src/config/load.ts';
-import { createBudget } from '../../../src/drivers/budget.ts';
+import { type Budget, createBudget } from '../../../src/drivers/budget.ts';
 import type { StepReply } from '../../../src/drivers/driver.ts';
 import type { HttpStep } from '../../../src/drivers/http/compiled.ts';
-import type { HttpOptions } from '../../../src/drivers/http/connection.ts';
 import { httpFormat } from '../../../src/drivers/http/format.ts';
 import { formatProblem } from '../../../src/errors.ts';
 import { type Handler, json } from '../../helpers/http-server.ts';
@@ -56,10 +55,13 @@ function listing(
 const ids = (reply: StepReply): unknown =>
   (replied(reply).response.body as { id: bigint }[]).map(({ id }) => Number(id));
 
-async function run(handler: Handler, step: HttpStep, options: HttpOptions & { maxBytes?: number } = {}) {
+async function run(
+  handler: Handler,
+  step: HttpStep,
+  { maxBytes, budget }: { maxBytes?: number; budget?: Budget } = {},
+) {
   const server = await serve(handler);
-  const { maxBytes, ...rest } = options;
-  const connection = connect({ baseUrl: server.origin }, credentials(), rest);
+  const connection = connect({ baseUrl: server.origin }, { ...credentials(), ...(budget && { budget }) });
   const reply = await connection.perform(step, {}, maxBytes === undefined ? {} : { maxBytes });
   return { reply, server, urls: server.seen.map(({ url }) => url) };
 }

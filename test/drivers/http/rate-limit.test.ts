@@ -124,7 +124,7 @@ describe('over the wire', () => {
   async function asked(status: number, headers: Headers) {
     const server = await serve((_request, response) => json(response, status, {}, headers));
     const budget = createBudget({ concurrency: 8, rate: undefined }, systemClock);
-    const connection = connect({ baseUrl: server.origin }, credentials(), { budget });
+    const connection = connect({ baseUrl: server.origin }, { ...credentials(), budget });
     const reply = replied(await connection.perform(getJob, {}));
     const paused = budget.paused();
     budget.close();
@@ -158,7 +158,7 @@ describe('over the wire', () => {
       json(response, 200, {}, { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '30' }),
     );
     const budget = createBudget({ concurrency: 8, rate: undefined }, systemClock);
-    const connection = connect({ allowHosts: [`127.0.0.1:${blob.port}`] }, credentials(), { budget });
+    const connection = connect({ allowHosts: [`127.0.0.1:${blob.port}`] }, { ...credentials(), budget });
     replied(await connection.perform(follow(), { job: { url: `${blob.origin}/x` } }));
     expect(budget.paused()).toBeUndefined();
   });

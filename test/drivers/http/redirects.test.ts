@@ -1,5 +1,6 @@
 // Redirects that a step follows: how far, to whom, and what is sent along.
 
+import type { LookupFunction } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { createBudget } from '../../../src/drivers/budget.ts';
@@ -95,10 +96,22 @@ describe('a redirect', () => {
     expect(reason).not.toContain('pass@');
   });
 
+  test('to a host that only a wildcard admits is followed to public addresses only', async () => {
+    const inside = await serve();
+    const server = await serve(to(`http://a.blob.test:${inside.port}/x`));
+    const lookup: LookupFunction = (_host, { all }, callback) =>
+      all ? callback(null, [{ address: '127.0.0.1', family: 4 }]) : callback(null, '127.0.0.1', 4);
+    const allowHosts = [`*.blob.test:${inside.port}`];
+    const connection = connect({ baseUrl: server.origin, allowHosts }, credentials(), { lookup });
+    const failure = failed(await connection.perform(follow(), {}));
+    expect(failure).toMatchObject({ code: 'connect', sent: true });
+    expect(inside.sockets.size).toBe(0);
+  });
+
   test('takes a place in the budget for every request', async () => {
     const budget = createBudget({ concurrency: 1, rate: { calls: 2, perMs: 60_000 } }, systemClock);
     const server = await serve(redirecting('/log'));
-    const connection = connect({ baseUrl: server.origin }, credentials(), { budget });
+    const connection = connect({ baseUrl: server.origin }, { ...credentials(), budget });
     replied(await connection.perform(follow(), {}));
     expect(budget.free()).toBe(0);
   });
