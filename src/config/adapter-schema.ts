@@ -22,7 +22,7 @@ const identifier = z
   .regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/, 'must be a name of letters, digits and _, starting with a letter');
 
 /** A capture that may have no value ends with a question mark. */
-const captureName = z
+export const captureName = z
   .string()
   .regex(
     /^[A-Za-z_][A-Za-z0-9_]{0,63}\??$/,

@@ -96,6 +96,7 @@ function compile(text: string, source: YamlSource, options: LoadOptions, found: 
   checkVariables(adapter, env, context);
   context.reason = compileReason(adapter.reason, context);
   const upstream = adapter.upstream && compileUpstream(adapter.upstream, format, context);
+  context.credentials = format.credentials?.(upstream?.config) ?? {};
   const limits = compileLimits(adapter.limits, context);
   if (isObject(raw.tools ?? null) && Object.keys(raw.tools ?? {}).length === 0)
     context.problem(['tools'], 'there are no tools', { key: true });

@@ -31,6 +31,8 @@ describe('docs/adapters.md', () => {
       'lists',
       'exports',
       'queries',
+      'warehouse',
+      'builder',
     ]);
   });
 

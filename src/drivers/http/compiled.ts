@@ -1,5 +1,6 @@
 // What the HTTP part of an adapter compiles to: the upstream and the steps that the transport performs.
 
+import type { Expression } from '../../config/expression.ts';
 import type { TextTemplate, ValueTemplate } from '../../config/template.ts';
 
 export interface HttpUpstream {
@@ -7,9 +8,12 @@ export interface HttpUpstream {
   baseUrl: TextTemplate;
   /** Further hosts (`host`, `host:port`, `*.domain`) that a reply-chosen URL may point at. */
   allowHosts: readonly string[];
+  /** Those of `allowHosts` that get credentials as the upstream does, unless they would weaken https to http. */
+  credentialHosts: readonly string[];
   auth: HttpAuth | undefined;
-  headers: readonly NamedText[];
+  headers: readonly HeaderSource[];
   query: readonly NamedText[];
+  login: HttpLogin | undefined;
   /** Proxy URL; without it HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the process apply. */
   proxy: TextTemplate | undefined;
   /** PEM file of a private certificate authority, trusted beside the system's. Absolute path. */
@@ -32,6 +36,27 @@ export type HttpAuth =
   | { kind: 'header'; name: string; value: TextTemplate }
   | { kind: 'query'; name: string; value: TextTemplate };
 
+/** A header, or a template that gives a map of headers. */
+export type HeaderSource = NamedText | { map: ValueTemplate };
+
+/** Requests whose captures are read as `login.<name>` in what other requests send. */
+export interface HttpLogin {
+  /** In order; later ones may read what earlier ones captured. */
+  steps: readonly LoginStep[];
+  /** True when a reply says that the login is no longer accepted. Undefined: a 401 says so. */
+  renewOn: Expression | undefined;
+}
+
+export interface LoginStep {
+  name: string;
+  request: HttpStep;
+  /** Undefined: any 2xx. */
+  expect: Expression | undefined;
+  capture: readonly { name: string; value: Expression; optional: boolean }[];
+  /** How long the login holds, in milliseconds or as an expression over the reply. Undefined: nothing is said. */
+  expires: number | Expression | undefined;
+}
+
 export interface NamedText {
   name: string;
   value: TextTemplate;
@@ -41,7 +66,9 @@ export interface HttpStep {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD';
   target: HttpTarget;
   query: ValueTemplate | undefined;
-  headers: readonly NamedText[];
+  headers: readonly HeaderSource[];
+  /** Instead of the upstream's `auth`; `none`: without any of the upstream's credentials. */
+  auth: HttpAuth | 'none' | undefined;
   body: HttpBody | undefined;
   read: ReadKind;
 }
@@ -53,7 +80,9 @@ export type HttpTarget =
   /** A path under baseUrl; each hole is one percent-encoded segment part. */
   | { kind: 'path'; path: TextTemplate }
   /** The target starts with a hole: an absolute URL out of a reply, plus what follows the hole. */
-  | { kind: 'url'; url: TextTemplate };
+  | { kind: 'url'; url: TextTemplate }
+  /** An absolute URL that the file or `env` names; only in a login. */
+  | { kind: 'fixed'; url: TextTemplate };
 
 export type HttpBody =
   | { kind: 'json'; value: ValueTemplate }

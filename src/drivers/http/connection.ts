@@ -3,15 +3,19 @@
 import type { LookupFunction } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { type Clock, systemClock } from '../../clock.ts';
-import { EvaluationFault, type Scope } from '../../config/expression.ts';
+import { EvaluationFault, type Expression, type Scope } from '../../config/expression.ts';
+import { readsRoot } from '../../config/expression-names.ts';
 import { TaskferryError } from '../../errors.ts';
-import type { Json } from '../../exact-json.ts';
+import type { Json, JsonObject } from '../../exact-json.ts';
 import { BudgetEnded, type Party } from '../budget.ts';
 import type { ConnectContext, Connection, PerformOptions, StepReply } from '../driver.ts';
+import { bodyReads } from './body.ts';
 import type { HttpStep, HttpUpstream } from './compiled.ts';
 import { ConnectRefused } from './connectors.ts';
+import { additionReads, additionsFor, headerReads, withoutLogin } from './credentials.ts';
 import { type Exchange, exchange, type WireRequest } from './exchange.ts';
 import { describeFault, isReset } from './faults.ts';
+import { createLogin, type Session } from './login.ts';
 import { hostAndPort } from './origins.ts';
 import { type ProxyEnv, proxyAuthorization, proxyFor } from './proxy.ts';
 import { readReply } from './reply.ts';
@@ -47,9 +51,14 @@ export function connectHttp(
   let nextPause = firstPause;
   const pauseAfter = (status: Json | undefined): number => (status === 403n ? longestPause : nextPause);
 
-  const prepare = (step: HttpStep, scope: Scope, headers: PerformOptions['headers']): Prepared => {
+  const prepare = (
+    from: HttpUpstream,
+    step: HttpStep,
+    scope: Scope,
+    headers: PerformOptions['headers'],
+  ): Prepared => {
     const values: Scope = { ...scope, ...context.variables() };
-    const request = buildRequest(upstream, step, values, headers);
+    const request = buildRequest(from, step, values, headers);
     const proxy = proxyFor(request.url, upstream.proxy?.render(values), env);
     return { request, ...onTheWire(request, proxy) };
   };
@@ -105,30 +114,62 @@ export function connectHttp(
     return reply;
   };
 
+  const planFor = (step: HttpStep, { signal, maxBytes, forCaller = false }: PerformOptions): Plan => {
+    const bodyCap = maxBytes ?? upstream.maxBytes;
+    const discard = step.read === 'none';
+    return {
+      step,
+      bodyCap,
+      party: forCaller ? 'caller' : 'task',
+      discard,
+      // Enough of it is kept to tell a rate limit by its message.
+      maxBytes: discard ? Math.min(bodyCap, discardedBytes) : bodyCap,
+      timeouts: upstream.timeouts,
+      signal: signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]),
+    };
+  };
+
+  const beforeLogin = withoutLogin(upstream);
+  const login =
+    upstream.login &&
+    createLogin(upstream.login, {
+      clock,
+      variables: () => context.variables(),
+      redact: (text) => context.redact?.(text) ?? text,
+      async send(step, scope) {
+        // Calls may wait for it as well as tasks.
+        const plan = planFor(step, { forCaller: true });
+        try {
+          const reply = await attempt(prepare(beforeLogin, step, scope, undefined), plan);
+          if (!isUnauthorised(reply) || !refreshed(context)) return reply;
+          return await attempt(prepare(beforeLogin, step, scope, undefined), plan);
+        } catch (error) {
+          return notSent(error);
+        }
+      },
+    });
+
   return {
-    async perform(step, scope, { signal, maxBytes, headers, forCaller = false } = {}) {
-      const bodyCap = maxBytes ?? upstream.maxBytes;
-      const discard = step.read === 'none';
-      const plan: Plan = {
-        step,
-        bodyCap,
-        party: forCaller ? 'caller' : 'task',
-        discard,
-        // Enough of it is kept to tell a rate limit by its message.
-        maxBytes: discard ? Math.min(bodyCap, discardedBytes) : bodyCap,
-        timeouts: upstream.timeouts,
-        signal: signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]),
-      };
+    async perform(step, scope, options = {}) {
+      const plan = planFor(step, options);
       try {
-        const prepared = prepare(step, scope, headers);
+        const session = usesLogin(upstream, step) ? await login?.session(plan.signal) : undefined;
+        const prepared = prepare(upstream, step, withSession(scope, session), options.headers);
         const reply = await attempt(prepared, plan);
-        const refused = reply.kind === 'reply' && reply.response.status === 401n && prepared.request.own;
-        if (!refused || !refreshed(context)) return reply;
-        return await attempt(prepare(step, scope, headers), plan);
+        if (reply.kind === 'failed' || !prepared.request.trusted) return reply;
+        const changed = isUnauthorised(reply) && refreshed(context);
+        const over = session !== undefined && isOver(upstream.login?.renewOn, reply, context.variables().env);
+        const renewed = over ? await login?.renew(session, plan.signal) : session;
+        if (!changed && (!over || renewed === undefined)) return reply;
+        return await attempt(
+          prepare(upstream, step, withSession(scope, renewed ?? session), options.headers),
+          plan,
+        );
       } catch (error) {
         return notSent(error);
       }
     },
+    secrets: () => login?.secrets() ?? [],
     async close() {
       closing.abort();
       await sockets.close();
@@ -190,6 +231,35 @@ function onTheWire(request: BuiltRequest, proxy: URL | undefined): { route: Rout
     route: { origin: url.origin, guarded, tunnel: proxy },
     wire: { origin: url.origin, path, method, headers, body },
   };
+}
+
+function usesLogin(upstream: HttpUpstream, step: HttpStep): boolean {
+  return [
+    ...additionReads(additionsFor(upstream, step)),
+    ...step.headers.map(headerReads),
+    ...(step.query ? [step.query.reads] : []),
+    ...(step.body ? bodyReads(step.body) : []),
+  ].some((reads) => readsRoot(reads, 'login'));
+}
+
+function withSession(scope: Scope, session: Session | undefined): Scope {
+  return session === undefined ? scope : { ...scope, login: session.values };
+}
+
+function isUnauthorised(reply: StepReply): boolean {
+  return reply.kind === 'reply' && reply.response.status === 401n;
+}
+
+/** The reply says that the login is no longer accepted. One that is a limit says nothing of the kind. */
+function isOver(renewOn: Expression | undefined, reply: StepReply, env: JsonObject): boolean {
+  if (reply.kind === 'failed' || reply.limited === true) return false;
+  if (renewOn === undefined) return isUnauthorised(reply);
+  try {
+    return renewOn.evaluate({ response: reply.response as JsonObject, env }) === true;
+  } catch (error) {
+    if (error instanceof EvaluationFault) return false;
+    throw error;
+  }
 }
 
 function refreshed(context: ConnectContext): boolean {

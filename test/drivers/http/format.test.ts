@@ -4,6 +4,7 @@
 import { describe, expect, it } from 'vitest';
 import { loadAdapter } from '../../../src/config/load.ts';
 import type { HttpStep, HttpUpstream } from '../../../src/drivers/http/compiled.ts';
+import { renderHeaders } from '../../../src/drivers/http/credentials.ts';
 import { httpFormat } from '../../../src/drivers/http/format.ts';
 import { formatProblem } from '../../../src/errors.ts';
 
@@ -148,7 +149,7 @@ describe('bodies', () => {
 describe('headers', () => {
   it('are texts', () => {
     const { headers } = step('{ request: GET /x, headers: { X-Job: "${{ args.job }}" } }');
-    expect(headers.map(({ name, value }) => [name, value.render(scope)])).toEqual([['X-Job', 'a/b']]);
+    expect(renderHeaders(headers, scope)).toEqual([['X-Job', 'a/b']]);
   });
 
   it.each([
