@@ -32,6 +32,7 @@ describe('docs/adapters.md', () => {
       'exports',
       'queries',
       'warehouse',
+      'analytics',
       'builder',
     ]);
   });

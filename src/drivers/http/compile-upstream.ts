@@ -5,23 +5,26 @@ import { hasHole } from '../../config/template.ts';
 import { parseDuration, parseSize } from '../../config/units.ts';
 import { compileAuth } from './compile-auth.ts';
 import { compileHeaders, namedTexts } from './compile-headers.ts';
+import { compileJwt } from './compile-jwt.ts';
 import { compileLogin } from './compile-login.ts';
 import type { HttpUpstream } from './compiled.ts';
-import { credentialNames } from './credential-names.ts';
+import { credentialNames, jwtNames } from './credential-names.ts';
 import type { RawUpstream } from './shape.ts';
 import type { RawAllowedHost } from './shape-auth.ts';
+import type { RawJwt } from './shape-jwt.ts';
 import type { RawLogin } from './shape-login.ts';
 
 const defaultMaxBytes = 1024 * 1024;
 const largestMaxBytes = 16 * 1024 * 1024;
 
-export function compileUpstream(raw: RawUpstream & RawLogin, compiler: Compiler): HttpUpstream {
+export function compileUpstream(raw: RawUpstream & RawLogin & RawJwt, compiler: Compiler): HttpUpstream {
   checkBaseUrl(raw.baseUrl, compiler);
   const hosts = (raw.allowHosts ?? []).map((host, index) =>
     compileHost(host, ['allowHosts', index], compiler),
   );
-  const login = compileLogin(raw, compiler);
-  const sender = compiler.within([], { sent: credentialNames({ login }) });
+  const jwt = compileJwt(raw, compiler);
+  const login = compileLogin(raw, compiler.within([], { sent: jwtNames(jwt) }));
+  const sender = compiler.within([], { sent: credentialNames({ login, jwt }) });
   return {
     baseUrl: compiler.text(['baseUrl'], raw.baseUrl),
     allowHosts: hosts.map(({ host }) => host),
@@ -29,6 +32,7 @@ export function compileUpstream(raw: RawUpstream & RawLogin, compiler: Compiler)
     auth: raw.auth && compileAuth(raw.auth, ['auth'], sender),
     headers: compileHeaders(raw.headers, ['headers'], sender),
     query: namedTexts(raw.query, ['query'], sender),
+    jwt,
     login,
     proxy: raw.proxy === undefined ? undefined : compiler.text(['proxy'], raw.proxy),
     ca: raw.ca === undefined ? undefined : compiler.file(raw.ca),

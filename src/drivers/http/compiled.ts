@@ -2,6 +2,7 @@
 
 import type { Expression } from '../../config/expression.ts';
 import type { TextTemplate, ValueTemplate } from '../../config/template.ts';
+import type { jwtAlgorithms } from './shape-jwt.ts';
 
 export interface HttpUpstream {
   /** Absolute http(s) URL; its path is a prefix of every request. Reads env and secrets only. */
@@ -13,6 +14,7 @@ export interface HttpUpstream {
   auth: HttpAuth | undefined;
   headers: readonly HeaderSource[];
   query: readonly NamedText[];
+  jwt: readonly JwtToken[];
   login: HttpLogin | undefined;
   /** Proxy URL; without it HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the process apply. */
   proxy: TextTemplate | undefined;
@@ -38,6 +40,22 @@ export type HttpAuth =
 
 /** A header, or a template that gives a map of headers. */
 export type HeaderSource = NamedText | { map: ValueTemplate };
+
+/** A token that is signed here and read as `jwt.<name>` in what is sent. */
+export interface JwtToken {
+  name: string;
+  alg: (typeof jwtAlgorithms)[number];
+  /** PEM, JWK, or the shared secret of the HS algorithms. */
+  key: TextTemplate;
+  passphrase: TextTemplate | undefined;
+  header: ValueTemplate | undefined;
+  /** Without `iat` and `exp`. */
+  claims: ValueTemplate | undefined;
+  /** From `iat` to `exp`. */
+  lifetimeMs: number;
+  /** With a random `jti`, and therefore made anew for every request. */
+  jti: boolean;
+}
 
 /** Requests whose captures are read as `login.<name>` in what other requests send. */
 export interface HttpLogin {

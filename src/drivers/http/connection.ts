@@ -15,6 +15,7 @@ import { ConnectRefused } from './connectors.ts';
 import { additionReads, additionsFor, headerReads, withoutLogin } from './credentials.ts';
 import { type Exchange, exchange, type WireRequest } from './exchange.ts';
 import { describeFault, isReset } from './faults.ts';
+import { createJwts } from './jwt.ts';
 import { createLogin, type Session } from './login.ts';
 import { hostAndPort } from './origins.ts';
 import { type ProxyEnv, proxyAuthorization, proxyFor } from './proxy.ts';
@@ -129,6 +130,14 @@ export function connectHttp(
     };
   };
 
+  const jwts = createJwts(upstream.jwt, clock);
+  /** `jwt` with the tokens that the request reads. */
+  const signed = async (from: HttpUpstream, step: HttpStep): Promise<Scope> => {
+    const reads = sentReads(from, step);
+    return readsRoot(reads, 'jwt') ? { jwt: await jwts.tokens(reads, { ...context.variables() }) } : {};
+  };
+  const usesLogin = (step: HttpStep): boolean => readsRoot(sentReads(upstream, step), 'login');
+
   const beforeLogin = withoutLogin(upstream);
   const login =
     upstream.login &&
@@ -140,9 +149,14 @@ export function connectHttp(
         // Calls may wait for it as well as tasks.
         const plan = planFor(step, { forCaller: true });
         try {
-          const reply = await attempt(prepare(beforeLogin, step, scope, undefined), plan);
+          const send = async (): Promise<StepReply> =>
+            attempt(
+              prepare(beforeLogin, step, { ...scope, ...(await signed(beforeLogin, step)) }, undefined),
+              plan,
+            );
+          const reply = await send();
           if (!isUnauthorised(reply) || !refreshed(context)) return reply;
-          return await attempt(prepare(beforeLogin, step, scope, undefined), plan);
+          return await send();
         } catch (error) {
           return notSent(error);
         }
@@ -153,23 +167,27 @@ export function connectHttp(
     async perform(step, scope, options = {}) {
       const plan = planFor(step, options);
       try {
-        const session = usesLogin(upstream, step) ? await login?.session(plan.signal) : undefined;
-        const prepared = prepare(upstream, step, withSession(scope, session), options.headers);
+        const session = usesLogin(step) ? await login?.session(plan.signal) : undefined;
+        const ready = async (current: Session | undefined): Promise<Prepared> => {
+          const credentials = {
+            ...(current && { login: current.values }),
+            ...(await signed(upstream, step)),
+          };
+          return prepare(upstream, step, { ...scope, ...credentials }, options.headers);
+        };
+        const prepared = await ready(session);
         const reply = await attempt(prepared, plan);
         if (reply.kind === 'failed' || !prepared.request.trusted) return reply;
         const changed = isUnauthorised(reply) && refreshed(context);
         const over = session !== undefined && isOver(upstream.login?.renewOn, reply, context.variables().env);
         const renewed = over ? await login?.renew(session, plan.signal) : session;
         if (!changed && (!over || renewed === undefined)) return reply;
-        return await attempt(
-          prepare(upstream, step, withSession(scope, renewed ?? session), options.headers),
-          plan,
-        );
+        return await attempt(await ready(renewed ?? session), plan);
       } catch (error) {
         return notSent(error);
       }
     },
-    secrets: () => login?.secrets() ?? [],
+    secrets: () => [...(login?.secrets() ?? []), ...jwts.secrets()],
     async close() {
       closing.abort();
       await sockets.close();
@@ -233,17 +251,15 @@ function onTheWire(request: BuiltRequest, proxy: URL | undefined): { route: Rout
   };
 }
 
-function usesLogin(upstream: HttpUpstream, step: HttpStep): boolean {
-  return [
+/** Names that the request reads in what it sends. */
+function sentReads(upstream: HttpUpstream, step: HttpStep): ReadonlySet<string> {
+  const sets = [
     ...additionReads(additionsFor(upstream, step)),
     ...step.headers.map(headerReads),
     ...(step.query ? [step.query.reads] : []),
     ...(step.body ? bodyReads(step.body) : []),
-  ].some((reads) => readsRoot(reads, 'login'));
-}
-
-function withSession(scope: Scope, session: Session | undefined): Scope {
-  return session === undefined ? scope : { ...scope, login: session.values };
+  ];
+  return new Set(sets.flatMap((reads) => [...reads]));
 }
 
 function isUnauthorised(reply: StepReply): boolean {

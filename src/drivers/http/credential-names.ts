@@ -1,13 +1,25 @@
-// What expressions know of the credentials that an adapter makes itself: `login.<name>`.
+// What expressions know of the credentials that an adapter makes itself: `login.<name>`, `jwt.<name>`.
 
 import { storedType } from '../../config/compile-capture.ts';
 import type { Member, Names } from '../../config/expression-names.ts';
-import type { HttpUpstream, LoginStep } from './compiled.ts';
+import type { HttpUpstream, JwtToken, LoginStep } from './compiled.ts';
 
 /** Without `upstream` nothing is known of its credentials, so that no name in them is a fault. */
-export function credentialNames(upstream: Pick<HttpUpstream, 'login'> | undefined): Names {
-  if (upstream === undefined) return { login: { kind: 'any' } };
-  return loginNames(upstream.login?.steps ?? []);
+export function credentialNames(upstream: Pick<HttpUpstream, 'login' | 'jwt'> | undefined): Names {
+  if (upstream === undefined) return { login: { kind: 'any' }, jwt: { kind: 'any' } };
+  return { ...loginNames(upstream.login?.steps ?? []), ...jwtNames(upstream.jwt) };
+}
+
+export function jwtNames(tokens: readonly JwtToken[]): Names {
+  const members = tokens.map(({ name }): [string, Member] => [name, { type: 'string', certain: true }]);
+  return {
+    jwt: {
+      kind: 'members',
+      members: Object.fromEntries(members),
+      open: false,
+      declare: 'declare it under upstream.jwt',
+    },
+  };
 }
 
 /** What the captures of `steps` give. */

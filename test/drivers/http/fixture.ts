@@ -19,6 +19,7 @@ export function upstream({ baseUrl = 'http://127.0.0.1:1', ...rest }: UpstreamPa
     auth: undefined,
     headers: [],
     query: [],
+    jwt: [],
     login: undefined,
     proxy: undefined,
     ca: undefined,

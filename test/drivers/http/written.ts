@@ -1,6 +1,7 @@
 // A connection made from an adapter as it is written, with the steps of one plain tool.
 
 import { onTestFinished } from 'vitest';
+import type { Adapter } from '../../../src/config/adapter.ts';
 import { loadAdapter } from '../../../src/config/load.ts';
 import type { ConnectContext, PerformOptions, StepReply } from '../../../src/drivers/driver.ts';
 import type { HttpStep, HttpUpstream } from '../../../src/drivers/http/compiled.ts';
@@ -52,6 +53,20 @@ export function faultsOf(written: Written): string[] {
   return problems.map(({ path, message }) => `${path}: ${message}`);
 }
 
+/** The compiled upstream. @throws Error with the problems of a text that does not load. */
+export function configOf(written: Written): unknown {
+  return adapterOf(written).upstream.config;
+}
+
+function adapterOf(written: Written): Adapter {
+  const { adapter, problems } = loadAdapter(writtenText(written), {
+    file: written.file ?? 'sample.yaml',
+    formats: [httpFormat],
+  });
+  if (adapter === undefined) throw new Error(problems.map(formatProblem).join('\n'));
+  return adapter;
+}
+
 export interface WrittenConnection {
   /** Performs the step at `index`. */
   perform(index?: number, scope?: JsonObject, options?: PerformOptions): Promise<StepReply>;
@@ -67,11 +82,7 @@ export function connectWritten(
   written: Written,
   options: HttpOptions & Partial<ConnectContext> = {},
 ): WrittenConnection {
-  const { adapter, problems } = loadAdapter(writtenText(written), {
-    file: written.file ?? 'sample.yaml',
-    formats: [httpFormat],
-  });
-  if (adapter === undefined) throw new Error(problems.map(formatProblem).join('\n'));
+  const adapter = adapterOf(written);
   const values = { env: { BASE: base, ...written.env }, secrets: { ...written.secrets } };
   const { refreshSecrets = () => false, redact, budget, ...http } = options;
   const connection = connectHttp(
