@@ -33,6 +33,7 @@ describe('docs/adapters.md', () => {
       'queries',
       'warehouse',
       'analytics',
+      'machines',
       'builder',
     ]);
   });

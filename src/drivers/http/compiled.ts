@@ -3,6 +3,7 @@
 import type { Expression } from '../../config/expression.ts';
 import type { TextTemplate, ValueTemplate } from '../../config/template.ts';
 import type { jwtAlgorithms } from './shape-jwt.ts';
+import type { SigV4Credentials } from './sigv4.ts';
 
 export interface HttpUpstream {
   /** Absolute http(s) URL; its path is a prefix of every request. Reads env and secrets only. */
@@ -36,7 +37,8 @@ export type HttpAuth =
   | { kind: 'bearer'; token: TextTemplate }
   | { kind: 'basic'; username: TextTemplate; password: TextTemplate }
   | { kind: 'header'; name: string; value: TextTemplate }
-  | { kind: 'query'; name: string; value: TextTemplate };
+  | { kind: 'query'; name: string; value: TextTemplate }
+  | ({ kind: 'sigv4' } & { [field in keyof SigV4Credentials]: TextTemplate });
 
 /** A header, or a template that gives a map of headers. */
 export type HeaderSource = NamedText | { map: ValueTemplate };

@@ -22,6 +22,7 @@ import { type ProxyEnv, proxyAuthorization, proxyFor } from './proxy.ts';
 import { readReply } from './reply.ts';
 import { type BuiltRequest, buildRequest } from './request.ts';
 import { RequestFault } from './request-fault.ts';
+import { signatureHeaders } from './sigv4.ts';
 import { createSockets, type Route } from './sockets.ts';
 
 export interface HttpOptions {
@@ -71,8 +72,9 @@ export function connectHttp(
     const mark = sockets.mark();
     try {
       dispatcher = fresh ? sockets.fresh(prepared.route) : sockets.pooled(prepared.route);
+      const wire = await signedWire(prepared, clock);
       const started = clock.monotonic();
-      const outcome = await exchange(dispatcher, prepared.wire, plan, clock, plan.signal);
+      const outcome = await exchange(dispatcher, wire, plan, clock, plan.signal);
       context.exchanged?.(outcome.kind, clock.monotonic() - started);
       if (outcome.kind === 'reply') return { outcome, stale: false, sent: true };
       const { connecting, keptAlive } = sockets.facts(outcome.error, mark);
@@ -249,6 +251,13 @@ function onTheWire(request: BuiltRequest, proxy: URL | undefined): { route: Rout
     route: { origin: url.origin, guarded, tunnel: proxy },
     wire: { origin: url.origin, path, method, headers, body },
   };
+}
+
+/** Signed at the last moment: a signature holds for minutes, and a request may wait longer for its place. */
+async function signedWire({ request, wire }: Prepared, clock: Clock): Promise<WireRequest> {
+  if (request.sign === undefined) return wire;
+  const added = await signatureHeaders(request, request.sign, clock.now());
+  return { ...wire, headers: { ...wire.headers, ...added } };
 }
 
 /** Names that the request reads in what it sends. */

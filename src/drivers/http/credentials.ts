@@ -5,6 +5,7 @@ import { readsRoot, readsSecret } from '../../config/expression-names.ts';
 import type { HeaderSource, HttpAuth, HttpStep, HttpUpstream } from './compiled.ts';
 import { type Pair, pairsOf } from './query.ts';
 import { RequestFault } from './request-fault.ts';
+import type { SigV4Credentials } from './sigv4.ts';
 import type { Target } from './target.ts';
 
 export type Additions = Pick<HttpUpstream, 'auth' | 'headers' | 'query'>;
@@ -12,7 +13,12 @@ export type Additions = Pick<HttpUpstream, 'auth' | 'headers' | 'query'>;
 export interface RenderedAdditions {
   headers: readonly Pair[];
   query: readonly Pair[];
-  auth: { headers: readonly Pair[]; query: readonly Pair[] };
+  auth: {
+    headers: readonly Pair[];
+    query: readonly Pair[];
+    /** The request is signed with these as it goes out. */
+    sign?: SigV4Credentials;
+  };
 }
 
 const nothing: Additions = { auth: undefined, headers: [], query: [] };
@@ -87,6 +93,10 @@ function authReads(auth: HttpAuth): ReadonlySet<string>[] {
     case 'header':
     case 'query':
       return [auth.value.reads];
+    case 'sigv4':
+      return [auth.region, auth.service, auth.accessKeyId, auth.secretAccessKey, auth.sessionToken].map(
+        ({ reads }) => reads,
+      );
   }
 }
 
@@ -106,6 +116,18 @@ function renderAuth(auth: HttpAuth | undefined, scope: Scope): RenderedAdditions
         return { headers: [[auth.name, auth.value.render(scope)]], query: [] };
       case 'query':
         return { headers: [], query: [[auth.name, auth.value.render(scope)]] };
+      case 'sigv4':
+        return {
+          headers: [],
+          query: [],
+          sign: {
+            region: auth.region.render(scope),
+            service: auth.service.render(scope),
+            accessKeyId: auth.accessKeyId.render(scope),
+            secretAccessKey: auth.secretAccessKey.render(scope),
+            sessionToken: auth.sessionToken.render(scope),
+          },
+        };
     }
   } catch (error) {
     if (error instanceof EvaluationFault) {

@@ -8,6 +8,7 @@ import { additionsFor, headerReads, renderAdditions, renderHeaders } from './cre
 import { type Headers, setHeader } from './headers.ts';
 import { encodePairs, joinQueries, type Pair, pairsOf, withoutPairs } from './query.ts';
 import { RequestFault } from './request-fault.ts';
+import type { SigV4Credentials } from './sigv4.ts';
 import { parseBase, renderTarget, type Target } from './target.ts';
 
 export interface BuiltRequest {
@@ -18,6 +19,8 @@ export interface BuiltRequest {
   shownUrl: string;
   headers: { [name: string]: string };
   body: Buffer | undefined;
+  /** To be signed with these when it goes out. */
+  sign: SigV4Credentials | undefined;
   /** On the upstream's own origin: what it says of limits holds for the upstream. */
   own: boolean;
   /** Credentials go there; elsewhere the request carries none. */
@@ -72,6 +75,8 @@ export function buildRequest(
     shownUrl: `${target.origin}${target.path}${shown === '' ? '' : `?${shown}`}`,
     headers: Object.fromEntries(headers),
     body: body?.bytes,
+    // A step that sends an Authorization of its own has replaced the upstream's.
+    sign: trusted && !headers.has('authorization') ? added.auth.sign : undefined,
     own: target.admission === 'own',
     trusted,
     guarded: target.admission === 'wildcard',

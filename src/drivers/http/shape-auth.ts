@@ -17,6 +17,15 @@ const authFields = {
   })
     .describe('A query parameter.')
     .optional(),
+  sigv4: strict({
+    region: template('For example eu-central-1.'),
+    service: template('Name of the service in signatures, for example batch.'),
+    accessKeyId: template('Access key id.'),
+    secretAccessKey: template('Secret access key.'),
+    sessionToken: template('Of temporary credentials. Default, and when it is empty: none.').optional(),
+  })
+    .describe('AWS Signature Version 4 over the request as it is sent.')
+    .optional(),
 };
 
 const example = `for example { bearer: "$${'{{ secrets.API_TOKEN }}'}" }`;

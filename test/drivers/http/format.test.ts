@@ -199,7 +199,7 @@ describe('the upstream', () => {
     ['baseUrl: "ci.${{ env.HOST }}"', 'must start with http://, https:// or a hole'],
     ['baseUrl: "https://ci.example.com/?a=b"', 'must not hold a query or a fragment'],
     ['baseUrl: "https://${{ args.job }}"', '"args" can\'t be read here'],
-    ['baseUrl: "https://x", auth: {}', 'must hold exactly one of bearer, basic, header, query'],
+    ['baseUrl: "https://x", auth: {}', 'must hold exactly one of bearer, basic, header, query, sigv4'],
     ['baseUrl: "https://x", auth: { header: { name: "a b", value: x } }', '"a b" is no header name'],
     ['baseUrl: "https://x", auth: { header: { name: X-Key, value: "ключ" } }', wrongValue],
     ['baseUrl: "https://x", allowHosts: ["*"]', '"*" is no host'],
