@@ -34,6 +34,7 @@ describe('docs/adapters.md', () => {
       'warehouse',
       'analytics',
       'machines',
+      'cluster',
       'builder',
     ]);
   });

@@ -397,6 +397,6 @@ describe('files', () => {
       status;
     const { adapter } = loadAdapter(text, { file: join(good, 'x.yaml'), formats });
     expect(isAbsolute(join(good, 'ca.pem'))).toBe(true);
-    expect(adapter?.upstream.config).toMatchObject({ ca: join(good, 'ca.pem') });
+    expect(adapter?.upstream.config).toMatchObject({ tls: { ca: { file: join(good, 'ca.pem') } } });
   });
 });

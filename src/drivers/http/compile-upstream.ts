@@ -7,17 +7,22 @@ import { compileAuth } from './compile-auth.ts';
 import { compileHeaders, namedTexts } from './compile-headers.ts';
 import { compileJwt } from './compile-jwt.ts';
 import { compileLogin } from './compile-login.ts';
+import { compileTls } from './compile-tls.ts';
 import type { HttpUpstream } from './compiled.ts';
 import { credentialNames, jwtNames } from './credential-names.ts';
 import type { RawUpstream } from './shape.ts';
 import type { RawAllowedHost } from './shape-auth.ts';
 import type { RawJwt } from './shape-jwt.ts';
 import type { RawLogin } from './shape-login.ts';
+import type { RawTls } from './shape-tls.ts';
 
 const defaultMaxBytes = 1024 * 1024;
 const largestMaxBytes = 16 * 1024 * 1024;
 
-export function compileUpstream(raw: RawUpstream & RawLogin & RawJwt, compiler: Compiler): HttpUpstream {
+export function compileUpstream(
+  raw: RawUpstream & RawTls & RawLogin & RawJwt,
+  compiler: Compiler,
+): HttpUpstream {
   checkBaseUrl(raw.baseUrl, compiler);
   const hosts = (raw.allowHosts ?? []).map((host, index) =>
     compileHost(host, ['allowHosts', index], compiler),
@@ -35,7 +40,7 @@ export function compileUpstream(raw: RawUpstream & RawLogin & RawJwt, compiler: 
     jwt,
     login,
     proxy: raw.proxy === undefined ? undefined : compiler.text(['proxy'], raw.proxy),
-    ca: raw.ca === undefined ? undefined : compiler.file(raw.ca),
+    tls: compileTls(raw, compiler),
     timeouts: {
       connect: positive(raw.timeouts?.connect, 10_000, ['timeouts', 'connect'], compiler),
       headers: positive(raw.timeouts?.headers, 30_000, ['timeouts', 'headers'], compiler),

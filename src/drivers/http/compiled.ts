@@ -19,12 +19,25 @@ export interface HttpUpstream {
   login: HttpLogin | undefined;
   /** Proxy URL; without it HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the process apply. */
   proxy: TextTemplate | undefined;
-  /** PEM file of a private certificate authority, trusted beside the system's. Absolute path. */
-  ca: string | undefined;
+  tls: HttpTls | undefined;
   timeouts: HttpTimeouts;
   /** Most bytes of a reply that is not a result. Default 1 MiB. */
   maxBytes: number;
 }
+
+export interface HttpTls {
+  /** A private certificate authority, trusted beside the system's. */
+  ca: PemSource | undefined;
+  /** Shown to the upstream and other hosts that get credentials. There with `key`, or not at all. */
+  cert: PemSource | undefined;
+  key: PemSource | undefined;
+  passphrase: TextTemplate | undefined;
+  /** What the certificate of the upstream itself must be for, instead of the host of `baseUrl`. */
+  servername: TextTemplate | undefined;
+}
+
+/** PEM in a file (absolute path) or out of variables. `field` names it in messages. */
+export type PemSource = { field: string; file: string } | { field: string; text: TextTemplate };
 
 /** All in milliseconds. Defaults: connect 10s, headers 30s, body 30s without a byte. */
 export interface HttpTimeouts {

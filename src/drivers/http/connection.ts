@@ -14,7 +14,7 @@ import type { HttpStep, HttpUpstream } from './compiled.ts';
 import { ConnectRefused } from './connectors.ts';
 import { additionReads, additionsFor, headerReads, withoutLogin } from './credentials.ts';
 import { type Exchange, exchange, type WireRequest } from './exchange.ts';
-import { describeFault, isReset } from './faults.ts';
+import { describeFault, isReset, refusesCertificate } from './faults.ts';
 import { createJwts } from './jwt.ts';
 import { createLogin, type Session } from './login.ts';
 import { hostAndPort } from './origins.ts';
@@ -24,6 +24,7 @@ import { type BuiltRequest, buildRequest } from './request.ts';
 import { RequestFault } from './request-fault.ts';
 import { signatureHeaders } from './sigv4.ts';
 import { createSockets, type Route } from './sockets.ts';
+import { createTlsMaterial } from './tls-material.ts';
 
 export interface HttpOptions {
   clock?: Clock;
@@ -48,7 +49,11 @@ export function connectHttp(
 ): Connection<HttpStep> {
   const { clock = systemClock, env = process.env, lookup } = options;
   const { budget } = context;
-  const sockets = createSockets({ connectTimeout: upstream.timeouts.connect, caFile: upstream.ca, lookup });
+  const sockets = createSockets({
+    connectTimeout: upstream.timeouts.connect,
+    material: createTlsMaterial(upstream.tls, () => ({ ...context.variables() })),
+    lookup,
+  });
   const closing = new AbortController();
   let nextPause = firstPause;
   const pauseAfter = (status: Json | undefined): number => (status === 403n ? longestPause : nextPause);
@@ -77,11 +82,12 @@ export function connectHttp(
       const outcome = await exchange(dispatcher, wire, plan, clock, plan.signal);
       context.exchanged?.(outcome.kind, clock.monotonic() - started);
       if (outcome.kind === 'reply') return { outcome, stale: false, sent: true };
-      const { connecting, keptAlive } = sockets.facts(outcome.error, mark);
+      const { connecting, keptAlive, refusal } = sockets.facts(outcome.error, mark, prepared.route.origin);
+      const error = refusal ?? outcome.error;
       return {
-        outcome,
-        stale: outcome.started && keptAlive && isReset(outcome.error),
-        sent: outcome.started && !connecting,
+        outcome: { ...outcome, error },
+        stale: outcome.started && keptAlive && isReset(error),
+        sent: outcome.started && !connecting && !refusesCertificate(error),
       };
     } finally {
       if (fresh) await dispatcher?.destroy();
@@ -227,13 +233,14 @@ interface Sent {
 
 function onTheWire(request: BuiltRequest, proxy: URL | undefined): { route: Route; wire: WireRequest } {
   const { url, method, headers, body, guarded } = request;
+  const peer = request.own ? 'own' : request.trusted ? 'trusted' : 'other';
   const path = url.pathname + url.search;
   // Plain http goes to a plain proxy as a request for the absolute URL: many proxies tunnel to port 443 only.
   // What must be checked for a private address is tunnelled all the same, so that the check is in one place.
   if (proxy?.protocol === 'http:' && url.protocol === 'http:' && !guarded) {
     const authorization = proxyAuthorization(proxy);
     return {
-      route: { origin: proxy.origin, guarded: false, tunnel: undefined },
+      route: { origin: proxy.origin, guarded: false, tunnel: undefined, peer: 'other' },
       wire: {
         origin: proxy.origin,
         path: url.origin + path,
@@ -248,7 +255,7 @@ function onTheWire(request: BuiltRequest, proxy: URL | undefined): { route: Rout
     };
   }
   return {
-    route: { origin: url.origin, guarded, tunnel: proxy },
+    route: { origin: url.origin, guarded, tunnel: proxy, peer },
     wire: { origin: url.origin, path, method, headers, body },
   };
 }

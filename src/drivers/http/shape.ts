@@ -25,11 +25,6 @@ export const upstreamShape = {
   headers: headers('Headers of every request.').optional(),
   query: texts('Query parameters of every request.').optional(),
   proxy: template('Proxy URL. Default: HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the process.').optional(),
-  ca: z
-    .string()
-    .min(1)
-    .describe('PEM file of a certificate authority to trust as well, relative to this file.')
-    .optional(),
   timeouts: strict({
     connect: duration('To connect. Default 10s.').optional(),
     headers: duration('Until the reply starts. Default 30s.').optional(),

@@ -172,7 +172,7 @@ describe('the upstream', () => {
       headers: [],
       query: [],
       proxy: undefined,
-      ca: undefined,
+      tls: undefined,
       timeouts: { connect: 10_000, headers: 30_000, body: 30_000 },
       maxBytes: 1_048_576,
     });
