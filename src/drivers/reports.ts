@@ -85,6 +85,12 @@ export function reachReport(adapter: string, clock: Clock, log: Log): (reply: St
   return (reply) => {
     const now = clock.monotonic();
     if (reply.kind === 'failed') {
+      if (reply.code === 'credential') {
+        if (now - lastRefused < reportEveryMs) return;
+        lastRefused = now;
+        log.warn({ adapter, reason: reply.reason }, 'the credential of the upstream does not work');
+        return;
+      }
       if (reply.code === 'aborted' || reply.code === 'invalid_request' || down !== undefined) return;
       down = { since: now, told: now - lastDown >= reportEveryMs };
       if (!down.told) return;

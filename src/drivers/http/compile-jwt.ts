@@ -7,10 +7,13 @@ import { compileMap } from './compile-headers.ts';
 import type { JwtToken } from './compiled.ts';
 import type { RawJwt } from './shape-jwt.ts';
 
+const mostTokens = 20;
 const defaultLifetime = 5 * 60_000;
 
 export function compileJwt(raw: RawJwt, compiler: Compiler): JwtToken[] {
-  return Object.entries(raw.jwt ?? {}).map(([name, token]) => {
+  const entries = Object.entries(raw.jwt ?? {});
+  if (entries.length > mostTokens) compiler.problem(['jwt'], `there are at most ${mostTokens} tokens`);
+  return entries.map(([name, token]) => {
     const at: Path = ['jwt', name];
     const lifetimeMs = token.expires === undefined ? defaultLifetime : (parseDuration(token.expires) ?? 0);
     if (lifetimeMs < 10_000 || lifetimeMs > 86_400_000)

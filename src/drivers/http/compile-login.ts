@@ -10,6 +10,8 @@ import type { HttpLogin, LoginStep } from './compiled.ts';
 import { loginNames } from './credential-names.ts';
 import type { RawLogin } from './shape-login.ts';
 
+const mostSteps = 10;
+
 type RawLoginStep = Extract<NonNullable<RawLogin['login']>, { request: string }>;
 
 export function compileLogin(raw: RawLogin, compiler: Compiler): HttpLogin | undefined {
@@ -24,6 +26,8 @@ export function compileLogin(raw: RawLogin, compiler: Compiler): HttpLogin | und
     if (renewOn !== undefined) compiler.problem(['renewOn'], 'needs login, which is what it makes anew');
     return undefined;
   }
+  if (steps.length > mostSteps)
+    compiler.problem(['login', mostSteps], `a login has at most ${mostSteps} steps`);
   if (steps.every(({ capture }) => capture.length === 0))
     compiler.problem(['login'], 'captures nothing that requests could send', 'add capture');
   return { steps, renewOn };

@@ -422,6 +422,25 @@ headers: >-
   });
 });
 
+test('a URL out of a reply gets nothing of the login at another host', async () => {
+  const server = await serve(tokenServer());
+  const files = await serve();
+  const connection = connectWritten(server.origin, {
+    upstream: `${clientCredentials}\nallowHosts: ["127.0.0.1:${files.port}"]`,
+    secrets,
+    steps: [
+      '{ request: "GET ${{ args.url }}", headers: { X-Token: "${{ login.token }}", X-Plain: a } }',
+      '{ request: "POST ${{ args.url }}", json: { token: "${{ login.token }}" } }',
+    ],
+  });
+  const scope = { args: { url: `${files.origin}/a` } };
+  replied(await connection.perform(0, scope));
+  expect(files.seen[0]?.headers).toMatchObject({ 'x-plain': 'a' });
+  expect(JSON.stringify(files.seen[0]?.headers)).not.toContain('token-1');
+  expect(failed(await connection.perform(1, scope))).toMatchObject({ code: 'invalid_request', sent: false });
+  expect(files.seen).toHaveLength(1);
+});
+
 test('a request that sends nothing of the login needs none', async () => {
   const server = await serve(tokenServer());
   const connection = connectWritten(server.origin, {
