@@ -1,7 +1,7 @@
 // Signed tokens of one connection: made when a request reads them, used for half of their life.
 
 import { createHash, randomUUID } from 'node:crypto';
-import { type JWTHeaderParameters, SignJWT } from 'jose';
+import type { JWTHeaderParameters } from 'jose';
 import type { Clock } from '../../clock.ts';
 import { EvaluationFault, type Scope } from '../../config/expression.ts';
 import { type Json, type JsonObject, stringifyExact } from '../../exact-json.ts';
@@ -124,6 +124,8 @@ async function sign(
   // jose writes with JSON.stringify, which knows no bigint.
   const payload = { ...plain(claims), iat: issuedAt, exp: expiresAt, ...(jti && { jti: randomUUID() }) };
   const protectedHeader: JWTHeaderParameters = { typ: 'JWT', ...plain(header), alg };
+  // Loaded by the first token: most adapters sign none.
+  const { SignJWT } = await import('jose/jwt/sign');
   const token = await new SignJWT(payload)
     .setProtectedHeader(protectedHeader)
     .sign(signingKey(alg, key, passphrase));
