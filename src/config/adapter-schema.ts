@@ -17,12 +17,12 @@ import {
 export const knownVersions = [1];
 
 /** Names of captures: they are read as `job.<name>`. */
-const identifier = z
+export const identifier = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/, 'must be a name of letters, digits and _, starting with a letter');
 
 /** A capture that may have no value ends with a question mark. */
-const captureName = z
+export const captureName = z
   .string()
   .regex(
     /^[A-Za-z_][A-Za-z0-9_]{0,63}\??$/,

@@ -3,6 +3,7 @@
 import type { z } from 'zod';
 import type { Json } from '../exact-json.ts';
 import type { Expression } from './expression.ts';
+import type { Names } from './expression-names.ts';
 import type { TextTemplate, ValueTemplate } from './template.ts';
 
 /** Where a value stands in the file, relative to the object being compiled. */
@@ -19,6 +20,11 @@ export interface DriverFormat<Upstream = unknown, Step = unknown> {
   /** Fields of a step beside the common ones (step, when, expect, capture …). */
   step: z.ZodRawShape;
   compileUpstream(raw: { [field: string]: unknown }, compiler: Compiler): Upstream;
+  /**
+   * What the upstream's own credentials are called in whatever is sent: read there like `secrets`, and nowhere else.
+   * Without `upstream` the file's is faulty, and anything may be in it. Default: none.
+   */
+  credentials?(upstream: Upstream | undefined): Names;
   compileStep(raw: { [field: string]: unknown }, compiler: Compiler, role: StepRole): Step;
   /** The request only reads, so that making it again does no harm. */
   isSafe(step: Step): boolean;
@@ -42,6 +48,8 @@ export interface Compiler {
   value(path: Path, raw: Json): ValueTemplate;
   /** A file named in the adapter, relative to the adapter's own folder, as an absolute path. */
   file(path: string): string;
+  /** The same compiler for the object at `path`. `sent`: names that texts and values may read as well; `reply`: that expressions may. */
+  within(path: Path, more?: { sent?: Names; reply?: Names }): Compiler;
   /** Reports a fault; loading goes on so that all faults are listed at once. */
   problem(path: Path, message: string, hint?: string): void;
 }

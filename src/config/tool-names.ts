@@ -22,10 +22,11 @@ export const response: Shape = {
     status: { type: 'int', certain: true },
     headers: { type: 'map<string, dyn>', certain: true },
     body: { type: 'dyn', certain: true },
+    cookies: { type: 'map<string, dyn>', certain: true },
     url: { type: 'string', certain: true },
   },
   open: false,
-  declare: 'a reply has status, headers, body and url',
+  declare: 'a reply has status, headers, body, cookies and url',
 };
 
 /** Replies of earlier steps of one list, by the name of their step. */

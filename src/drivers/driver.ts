@@ -32,6 +32,8 @@ export interface ConnectContext {
 export interface Connection<StepConfig = unknown> {
   /** Performs one step's exchange. Never throws for what the network or the upstream does. */
   perform(step: StepConfig, scope: Scope, options?: PerformOptions): Promise<StepReply>;
+  /** Credentials that the driver made or was given beside the secrets: what must never be shown. Default: none. */
+  secrets?(): Iterable<string>;
   close(): Promise<void>;
 }
 
@@ -46,8 +48,14 @@ export interface PerformOptions {
   headers?: { [name: string]: string };
 }
 
-/** `response` as expressions see it. HTTP: `status`, `headers` (lower-case names), `body`, `url`. */
-export type Response = { status?: Json; headers?: JsonObject; body: Json; url?: Json };
+/** `response` as expressions see it. HTTP: `status`, `headers` (lower-case names), `body`, `cookies`, `url`. */
+export type Response = {
+  status?: Json;
+  headers?: JsonObject;
+  body: Json;
+  cookies?: JsonObject;
+  url?: Json;
+};
 
 export type StepReply =
   | {

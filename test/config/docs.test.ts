@@ -31,6 +31,11 @@ describe('docs/adapters.md', () => {
       'lists',
       'exports',
       'queries',
+      'warehouse',
+      'analytics',
+      'machines',
+      'cluster',
+      'builder',
     ]);
   });
 

@@ -1,17 +1,19 @@
 // Compiling a step of an HTTP adapter: request line, query, headers, body.
 
-import type { Compiler, Path } from '../../config/driver-format.ts';
-import type { ValueTemplate } from '../../config/template.ts';
-import { hasHole } from '../../config/template.ts';
+import type { Compiler } from '../../config/driver-format.ts';
 import type { Json } from '../../exact-json.ts';
-import { checkHeaderValue, compileHeaders } from './compile-headers.ts';
+import { compileAuth } from './compile-auth.ts';
+import { checkHeaderValue, compileHeaders, compileMap } from './compile-headers.ts';
 import type { HttpBody, HttpStep, HttpTarget, MultipartPart } from './compiled.ts';
 import type { RawStep } from './shape.ts';
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'] as const;
 
-export function compileStep(raw: RawStep, compiler: Compiler): HttpStep {
-  const { method, target } = compileRequest(raw.request, compiler);
+/** Whether the step is one of a login: only there may the file name another host. */
+export type StepKind = 'job' | 'login';
+
+export function compileStep(raw: RawStep, compiler: Compiler, kind: StepKind = 'job'): HttpStep {
+  const { method, target } = compileRequest(raw.request, kind, compiler);
   const body = compileBody(raw, compiler);
   if (body !== undefined && /^(GET|HEAD)\s/.test(raw.request))
     compiler.problem(['request'], `a ${method} request has no body`, 'use query, or another method');
@@ -22,12 +24,17 @@ export function compileStep(raw: RawStep, compiler: Compiler): HttpStep {
     target,
     query: compileMap(raw.query, ['query'], compiler),
     headers: compileHeaders(raw.headers, ['headers'], compiler),
+    auth: raw.auth === 'none' ? 'none' : raw.auth && compileAuth(raw.auth, ['auth'], compiler),
     body,
     read: raw.read ?? (method === 'HEAD' ? 'none' : 'json'),
   };
 }
 
-function compileRequest(line: string, compiler: Compiler): Pick<HttpStep, 'method' | 'target'> {
+function compileRequest(
+  line: string,
+  kind: StepKind,
+  compiler: Compiler,
+): Pick<HttpStep, 'method' | 'target'> {
   const match = /^(\S+)(\s+)(.*)$/s.exec(line);
   const word = match?.[1] ?? line;
   const method = methods.find((name) => name === word);
@@ -50,16 +57,20 @@ function compileRequest(line: string, compiler: Compiler): Pick<HttpStep, 'metho
   } else if (match === null) compiler.problem(['request'], 'has no target', `for example ${method} /jobs`);
   const source = (match?.[3] ?? '/').trimEnd();
   const offset = line.length - (match?.[3] ?? '').length;
-  return { method: method ?? 'GET', target: compileTarget(source, offset, compiler) };
+  return { method: method ?? 'GET', target: compileTarget(source, offset, kind, compiler) };
 }
 
-function compileTarget(source: string, offset: number, compiler: Compiler): HttpTarget {
+function compileTarget(source: string, offset: number, kind: StepKind, compiler: Compiler): HttpTarget {
   const text = compiler.text(['request'], source, { secrets: false, offset });
   const literal = text.parts.filter((part) => typeof part === 'string').join('');
   if (/[\s\p{Cc}]/u.test(literal)) compiler.problem(['request'], 'the target holds white space', 'write %20');
   if (literal.includes('#'))
     compiler.problem(['request'], 'the target holds a fragment (#…), which is never sent');
   if (literal.includes('\\')) compiler.problem(['request'], 'the target holds a backslash');
+  if (kind === 'login' && /^(\$\{\{|https?:\/\/)/i.test(source)) {
+    if (text.parts.length === 1 && source === literal) checkFixedUrl(source, compiler);
+    return { kind: 'fixed', url: text };
+  }
   if (source.startsWith('$' + '{{')) return { kind: 'url', url: text };
   if (/^([a-z][a-z0-9+.-]*:)?\/\//i.test(source))
     compiler.problem(['request'], 'the target names a host', 'write a path under upstream.baseUrl');
@@ -67,6 +78,13 @@ function compileTarget(source: string, offset: number, compiler: Compiler): Http
   if (path.split('/').some((segment) => /^(\.|%2e){1,2}$/i.test(segment)))
     compiler.problem(['request'], 'the path holds a "." or ".." segment');
   return { kind: 'path', path: text };
+}
+
+function checkFixedUrl(source: string, compiler: Compiler): void {
+  const url = URL.parse(source);
+  if (url === null) compiler.problem(['request'], 'the target is no URL');
+  else if (url.username !== '' || url.password !== '')
+    compiler.problem(['request'], 'the target holds a user name or password', 'use auth and secrets');
 }
 
 function compileBody(raw: RawStep, compiler: Compiler): HttpBody | undefined {
@@ -117,13 +135,4 @@ function compileParts(raw: NonNullable<RawStep['multipart']>, compiler: Compiler
       data: compiler.text([...path, 'data'], part.data),
     };
   });
-}
-
-/** A map with holes, or one hole that gives a map. */
-function compileMap(raw: unknown, path: Path, compiler: Compiler): ValueTemplate | undefined {
-  if (raw === undefined) return undefined;
-  const oneHole = typeof raw === 'string' && hasHole(raw);
-  const map = typeof raw === 'object' && raw !== null && !Array.isArray(raw);
-  if (!oneHole && !map) compiler.problem(path, 'must be a map, or a hole that gives a map');
-  return compiler.value(path, raw as Json);
 }

@@ -3,21 +3,28 @@
 import type { LookupFunction } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { type Clock, systemClock } from '../../clock.ts';
-import { EvaluationFault, type Scope } from '../../config/expression.ts';
+import { EvaluationFault, type Expression, type Scope } from '../../config/expression.ts';
+import { readsRoot } from '../../config/expression-names.ts';
 import { TaskferryError } from '../../errors.ts';
-import type { Json } from '../../exact-json.ts';
+import type { Json, JsonObject } from '../../exact-json.ts';
 import { BudgetEnded, type Party } from '../budget.ts';
 import type { ConnectContext, Connection, PerformOptions, StepReply } from '../driver.ts';
+import { bodyReads } from './body.ts';
 import type { HttpStep, HttpUpstream } from './compiled.ts';
 import { ConnectRefused } from './connectors.ts';
+import { additionReads, additionsFor, headerReads, withoutLogin } from './credentials.ts';
 import { type Exchange, exchange, type WireRequest } from './exchange.ts';
-import { describeFault, isReset } from './faults.ts';
+import { describeFault, isReset, refusesCertificate } from './faults.ts';
+import { createJwts } from './jwt.ts';
+import { createLogin, type Session } from './login.ts';
 import { hostAndPort } from './origins.ts';
 import { type ProxyEnv, proxyAuthorization, proxyFor } from './proxy.ts';
 import { readReply } from './reply.ts';
 import { type BuiltRequest, buildRequest } from './request.ts';
 import { RequestFault } from './request-fault.ts';
+import { signatureHeaders } from './sigv4.ts';
 import { createSockets, type Route } from './sockets.ts';
+import { createTlsMaterial } from './tls-material.ts';
 
 export interface HttpOptions {
   clock?: Clock;
@@ -42,14 +49,23 @@ export function connectHttp(
 ): Connection<HttpStep> {
   const { clock = systemClock, env = process.env, lookup } = options;
   const { budget } = context;
-  const sockets = createSockets({ connectTimeout: upstream.timeouts.connect, caFile: upstream.ca, lookup });
+  const sockets = createSockets({
+    connectTimeout: upstream.timeouts.connect,
+    material: createTlsMaterial(upstream.tls, () => ({ ...context.variables() })),
+    lookup,
+  });
   const closing = new AbortController();
   let nextPause = firstPause;
   const pauseAfter = (status: Json | undefined): number => (status === 403n ? longestPause : nextPause);
 
-  const prepare = (step: HttpStep, scope: Scope, headers: PerformOptions['headers']): Prepared => {
+  const prepare = (
+    from: HttpUpstream,
+    step: HttpStep,
+    scope: Scope,
+    headers: PerformOptions['headers'],
+  ): Prepared => {
     const values: Scope = { ...scope, ...context.variables() };
-    const request = buildRequest(upstream, step, values, headers);
+    const request = buildRequest(from, step, values, headers);
     const proxy = proxyFor(request.url, upstream.proxy?.render(values), env);
     return { request, ...onTheWire(request, proxy) };
   };
@@ -61,15 +77,17 @@ export function connectHttp(
     const mark = sockets.mark();
     try {
       dispatcher = fresh ? sockets.fresh(prepared.route) : sockets.pooled(prepared.route);
+      const wire = await signedWire(prepared, clock);
       const started = clock.monotonic();
-      const outcome = await exchange(dispatcher, prepared.wire, plan, clock, plan.signal);
+      const outcome = await exchange(dispatcher, wire, plan, clock, plan.signal);
       context.exchanged?.(outcome.kind, clock.monotonic() - started);
       if (outcome.kind === 'reply') return { outcome, stale: false, sent: true };
-      const { connecting, keptAlive } = sockets.facts(outcome.error, mark);
+      const { connecting, keptAlive, refusal } = sockets.facts(outcome.error, mark, prepared.route.origin);
+      const error = refusal ?? outcome.error;
       return {
-        outcome,
-        stale: outcome.started && keptAlive && isReset(outcome.error),
-        sent: outcome.started && !connecting,
+        outcome: { ...outcome, error },
+        stale: outcome.started && keptAlive && isReset(error),
+        sent: outcome.started && !connecting && !refusesCertificate(error),
       };
     } finally {
       if (fresh) await dispatcher?.destroy();
@@ -105,30 +123,79 @@ export function connectHttp(
     return reply;
   };
 
+  const planFor = (step: HttpStep, { signal, maxBytes, forCaller = false }: PerformOptions): Plan => {
+    const bodyCap = maxBytes ?? upstream.maxBytes;
+    const discard = step.read === 'none';
+    return {
+      step,
+      bodyCap,
+      party: forCaller ? 'caller' : 'task',
+      discard,
+      // Enough of it is kept to tell a rate limit by its message.
+      maxBytes: discard ? Math.min(bodyCap, discardedBytes) : bodyCap,
+      timeouts: upstream.timeouts,
+      signal: signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]),
+    };
+  };
+
+  const jwts = createJwts(upstream.jwt, clock);
+  /** `jwt` with the tokens that the request reads. */
+  const signed = async (from: HttpUpstream, step: HttpStep): Promise<Scope> => {
+    const reads = sentReads(from, step);
+    return readsRoot(reads, 'jwt') ? { jwt: await jwts.tokens(reads, { ...context.variables() }) } : {};
+  };
+  const usesLogin = (step: HttpStep): boolean => readsRoot(sentReads(upstream, step), 'login');
+
+  const beforeLogin = withoutLogin(upstream);
+  const login =
+    upstream.login &&
+    createLogin(upstream.login, {
+      clock,
+      variables: () => context.variables(),
+      redact: (text) => context.redact?.(text) ?? text,
+      async send(step, scope) {
+        // Calls may wait for it as well as tasks.
+        const plan = planFor(step, { forCaller: true });
+        try {
+          const send = async (): Promise<StepReply> =>
+            attempt(
+              prepare(beforeLogin, step, { ...scope, ...(await signed(beforeLogin, step)) }, undefined),
+              plan,
+            );
+          const reply = await send();
+          if (!isUnauthorised(reply) || !refreshed(context)) return reply;
+          return await send();
+        } catch (error) {
+          return notSent(error);
+        }
+      },
+    });
+
   return {
-    async perform(step, scope, { signal, maxBytes, headers, forCaller = false } = {}) {
-      const bodyCap = maxBytes ?? upstream.maxBytes;
-      const discard = step.read === 'none';
-      const plan: Plan = {
-        step,
-        bodyCap,
-        party: forCaller ? 'caller' : 'task',
-        discard,
-        // Enough of it is kept to tell a rate limit by its message.
-        maxBytes: discard ? Math.min(bodyCap, discardedBytes) : bodyCap,
-        timeouts: upstream.timeouts,
-        signal: signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]),
-      };
+    async perform(step, scope, options = {}) {
+      const plan = planFor(step, options);
       try {
-        const prepared = prepare(step, scope, headers);
+        const session = usesLogin(step) ? await login?.session(plan.signal) : undefined;
+        const ready = async (current: Session | undefined): Promise<Prepared> => {
+          const credentials = {
+            ...(current && { login: current.values }),
+            ...(await signed(upstream, step)),
+          };
+          return prepare(upstream, step, { ...scope, ...credentials }, options.headers);
+        };
+        const prepared = await ready(session);
         const reply = await attempt(prepared, plan);
-        const refused = reply.kind === 'reply' && reply.response.status === 401n && prepared.request.own;
-        if (!refused || !refreshed(context)) return reply;
-        return await attempt(prepare(step, scope, headers), plan);
+        if (reply.kind === 'failed' || !prepared.request.trusted) return reply;
+        const changed = isUnauthorised(reply) && refreshed(context);
+        const over = session !== undefined && isOver(upstream.login?.renewOn, reply, context.variables().env);
+        const renewed = over ? await login?.renew(session, plan.signal) : session;
+        if (!changed && (!over || renewed === undefined)) return reply;
+        return await attempt(await ready(renewed ?? session), plan);
       } catch (error) {
         return notSent(error);
       }
     },
+    secrets: () => [...(login?.secrets() ?? []), ...jwts.secrets()],
     async close() {
       closing.abort();
       await sockets.close();
@@ -166,13 +233,14 @@ interface Sent {
 
 function onTheWire(request: BuiltRequest, proxy: URL | undefined): { route: Route; wire: WireRequest } {
   const { url, method, headers, body, guarded } = request;
+  const peer = request.own ? 'own' : request.trusted ? 'trusted' : 'other';
   const path = url.pathname + url.search;
   // Plain http goes to a plain proxy as a request for the absolute URL: many proxies tunnel to port 443 only.
   // What must be checked for a private address is tunnelled all the same, so that the check is in one place.
   if (proxy?.protocol === 'http:' && url.protocol === 'http:' && !guarded) {
     const authorization = proxyAuthorization(proxy);
     return {
-      route: { origin: proxy.origin, guarded: false, tunnel: undefined },
+      route: { origin: proxy.origin, guarded: false, tunnel: undefined, peer: 'other' },
       wire: {
         origin: proxy.origin,
         path: url.origin + path,
@@ -187,9 +255,43 @@ function onTheWire(request: BuiltRequest, proxy: URL | undefined): { route: Rout
     };
   }
   return {
-    route: { origin: url.origin, guarded, tunnel: proxy },
+    route: { origin: url.origin, guarded, tunnel: proxy, peer },
     wire: { origin: url.origin, path, method, headers, body },
   };
+}
+
+/** Signed at the last moment: a signature holds for minutes, and a request may wait longer for its place. */
+async function signedWire({ request, wire }: Prepared, clock: Clock): Promise<WireRequest> {
+  if (request.sign === undefined) return wire;
+  const added = await signatureHeaders(request, request.sign, clock.now());
+  return { ...wire, headers: { ...wire.headers, ...added } };
+}
+
+/** Names that the request reads in what it sends. */
+function sentReads(upstream: HttpUpstream, step: HttpStep): ReadonlySet<string> {
+  const sets = [
+    ...additionReads(additionsFor(upstream, step)),
+    ...step.headers.map(headerReads),
+    ...(step.query ? [step.query.reads] : []),
+    ...(step.body ? bodyReads(step.body) : []),
+  ];
+  return new Set(sets.flatMap((reads) => [...reads]));
+}
+
+function isUnauthorised(reply: StepReply): boolean {
+  return reply.kind === 'reply' && reply.response.status === 401n;
+}
+
+/** The reply says that the login is no longer accepted. One that is a limit says nothing of the kind. */
+function isOver(renewOn: Expression | undefined, reply: StepReply, env: JsonObject): boolean {
+  if (reply.kind === 'failed' || reply.limited === true) return false;
+  if (renewOn === undefined) return isUnauthorised(reply);
+  try {
+    return renewOn.evaluate({ response: reply.response as JsonObject, env }) === true;
+  } catch (error) {
+    if (error instanceof EvaluationFault) return false;
+    throw error;
+  }
 }
 
 function refreshed(context: ConnectContext): boolean {

@@ -3,6 +3,7 @@
 import type { Json, JsonObject } from '../../exact-json.ts';
 import type { StepReply } from '../driver.ts';
 import type { HttpStep } from './compiled.ts';
+import { cookiesOf } from './cookies.ts';
 import { decode } from './decode.ts';
 import { type Exchange, ExchangeLimit, type RawHeaders } from './exchange.ts';
 import type { Fault } from './faults.ts';
@@ -40,7 +41,13 @@ export async function readReply(
 
   const reply = (read: ReadBody, limitBody: Json): StepReply => ({
     kind: 'reply',
-    response: { status: BigInt(status), headers: headers as JsonObject, body: read.body, url: context.url },
+    response: {
+      status: BigInt(status),
+      headers: headers as JsonObject,
+      body: read.body,
+      cookies: cookiesOf(raw.headers['set-cookie'], context.now),
+      url: context.url,
+    },
     ok: status >= 200 && status < 300,
     ...(read.unreadable !== undefined && { unreadable: read.unreadable }),
     ...(wait !== undefined && { retryAfterMs: wait }),
