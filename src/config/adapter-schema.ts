@@ -294,6 +294,11 @@ function buildSchema(driver: DriverShape) {
     cancel: oneOrMany(cancelStep)
       .describe('Every step whose when holds is sent. Default: the job cannot be cancelled.')
       .optional(),
+    cleanup: oneOrMany(fetchStep)
+      .describe(
+        'Requests made after the end, whatever it was (read as outcome), to remove what the job has left. Never changes the outcome.',
+      )
+      .optional(),
     ask: z.array(ask).describe('Questions put while the state is input_required.').optional(),
     result: mapping.describe('The result of a job that succeeded, or of call.').optional(),
     failure: mapping.describe('The result of a job that failed.').optional(),

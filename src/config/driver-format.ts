@@ -10,7 +10,7 @@ import type { TextTemplate, ValueTemplate } from './template.ts';
 export type Path = readonly (string | number)[];
 
 /** Which step is being compiled; a driver may ask for other fields in some of them. */
-export type StepRole = 'create' | 'find' | 'status' | 'cancel' | 'ask' | 'fetch' | 'call';
+export type StepRole = 'create' | 'find' | 'status' | 'cancel' | 'cleanup' | 'ask' | 'fetch' | 'call';
 
 export interface DriverFormat<Upstream = unknown, Step = unknown> {
   /** The word after `driver:`. */

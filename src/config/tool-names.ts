@@ -29,6 +29,11 @@ export const response: Shape = {
   declare: 'a reply has status, headers, body, cookies and url',
 };
 
+/** After an end nobody knows how far the job has come. */
+export function uncertain(captured: Captured): Captured {
+  return new Map([...captured].map(([name, capture]) => [name, { ...capture, certain: false }]));
+}
+
 /** Replies of earlier steps of one list, by the name of their step. */
 export type Fetched = ReadonlyMap<string, { certain: boolean; list: boolean }>;
 

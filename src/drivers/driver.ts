@@ -101,6 +101,8 @@ export interface Upstream {
    * escalation that is due.
    */
   cancel(view: JobView, poll: Poll, afterMs: number): Promise<CancelOutcome>;
+  /** Removes what an ended job has left. `outcome`: succeeded, failed, cancelled, errored, or refused. */
+  cleanUp(view: JobView, outcome: string): Promise<CleanupOutcome>;
   answer(view: JobView, answer: Answer, poll: Poll): Promise<AnswerOutcome>;
   /** A `call:` tool: one synchronous exchange, no job, no task. */
   call(view: JobView, signal?: AbortSignal): Promise<JobResult>;
@@ -116,6 +118,8 @@ export interface ToolPlan {
   stages: readonly { name: string; withinMs: number | undefined }[];
   timing: Timing;
   canCancel: boolean;
+  /** There is something to be done after the end. */
+  cleansUp: boolean;
   /** How long after a cancel was sent further steps are, while the job goes on. Milliseconds, ascending. */
   escalations: readonly number[];
 }
@@ -239,6 +243,10 @@ export type CancelOutcome =
   | { kind: 'refused'; reason: string }
   /** No request of the adapter is for a job as it stands now; one may be once it has moved on. Nothing was sent. */
   | { kind: 'inapplicable' }
+  | { kind: 'later'; reason: string; retryAfterMs: number | undefined };
+
+export type CleanupOutcome =
+  | { kind: 'done' }
   | { kind: 'later'; reason: string; retryAfterMs: number | undefined };
 
 export interface Answer {
