@@ -17,12 +17,12 @@ import {
 export const knownVersions = [1];
 
 /** Names of captures: they are read as `job.<name>`. */
-const identifier = z
+export const identifier = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/, 'must be a name of letters, digits and _, starting with a letter');
 
 /** A capture that may have no value ends with a question mark. */
-const captureName = z
+export const captureName = z
   .string()
   .regex(
     /^[A-Za-z_][A-Za-z0-9_]{0,63}\??$/,
@@ -293,6 +293,11 @@ function buildSchema(driver: DriverShape) {
       .optional(),
     cancel: oneOrMany(cancelStep)
       .describe('Every step whose when holds is sent. Default: the job cannot be cancelled.')
+      .optional(),
+    cleanup: oneOrMany(fetchStep)
+      .describe(
+        'Requests made after the end, whatever it was (read as outcome), to remove what the job has left. Never changes the outcome.',
+      )
       .optional(),
     ask: z.array(ask).describe('Questions put while the state is input_required.').optional(),
     result: mapping.describe('The result of a job that succeeded, or of call.').optional(),

@@ -70,6 +70,8 @@ export interface Tool {
   /** kind `job`: at least one stage. kind `call`: empty. */
   status: readonly StatusStage[];
   cancel: readonly CancelStep[];
+  /** Made after the end, however it came; they never change the outcome. */
+  cleanup: readonly Step[];
   ask: readonly AskQuestion[];
   result: ResultMapping;
   failure: ResultMapping;

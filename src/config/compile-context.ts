@@ -30,6 +30,8 @@ export interface FileContext {
   reason: Expression | undefined;
   env: Shape;
   secrets: Shape;
+  /** The upstream's own credentials; they may be read where secrets may. */
+  credentials: Names;
   /** Every name that any expression of the file reads. */
   reads: Set<string>;
   problem(path: Path, message: string, report?: Report): void;
@@ -50,6 +52,7 @@ export function fileContext(
     format,
     reason: undefined,
     ...variables,
+    credentials: {},
     reads: new Set(),
     problem: (path, message, report) => found.problems.push(source.problem(path, message, report)),
     warning: (path, message, report) => found.warnings.push(source.problem(path, message, report)),
@@ -61,6 +64,8 @@ export function fileContext(
 export interface Place {
   /** Without secrets. */
   names: Names;
+  /** Names that only what is sent may read, beside secrets. */
+  sent?: Names | undefined;
   /** Names tested by the `when` of the same step. */
   present?: ReadonlySet<string>;
   maxBytes?: number | undefined;
@@ -69,6 +74,8 @@ export interface Place {
 /** Compiles single fields; everything it compiles adds to `reads`. */
 export interface PlaceCompiler {
   reads: Set<string>;
+  /** The same place with more names; what it compiles adds to `reads` too. */
+  with(more: { sent: Names; reply: Names; maxBytes: number | undefined }): PlaceCompiler;
   expression(path: Path, source: string, options?: { want?: Want; resolveUrl?: boolean }): Tested;
   text(path: Path, source: string, options?: { secrets?: boolean; offset?: number }): TextTemplate;
   value(path: Path, raw: Json, options?: { secrets?: boolean }): ValueTemplate;
@@ -80,9 +87,17 @@ interface Tested {
   tested: ReadonlySet<string>;
 }
 
-export function placeCompiler(context: FileContext, place: Place): PlaceCompiler {
-  const reads = new Set<string>();
-  const withSecrets: Names = { ...place.names, secrets: context.secrets };
+export function placeCompiler(
+  context: FileContext,
+  place: Place,
+  reads: Set<string> = new Set(),
+): PlaceCompiler {
+  const withSecrets: Names = {
+    ...place.names,
+    secrets: context.secrets,
+    ...context.credentials,
+    ...place.sent,
+  };
   const options = (secrets: boolean | undefined): CompileOptions => ({
     names: secrets ? withSecrets : place.names,
     present: place.present,
@@ -110,6 +125,10 @@ export function placeCompiler(context: FileContext, place: Place): PlaceCompiler
   };
   return {
     reads,
+    with: ({ sent, reply, maxBytes = place.maxBytes }) => {
+      const names = { ...place.names, ...reply };
+      return placeCompiler(context, { ...place, names, sent: { ...place.sent, ...sent }, maxBytes }, reads);
+    },
     expression(path, source, { want, resolveUrl } = {}) {
       const { expression, problems, tested } = compileExpression(source, {
         ...options(false),
@@ -141,14 +160,10 @@ export function placeCompiler(context: FileContext, place: Place): PlaceCompiler
 }
 
 /** The compiler handed to a driver's format for the fields of the object at `base`. */
-export function driverCompiler(
-  context: FileContext,
-  base: Path,
-  place: PlaceCompiler,
-  afterReply?: (names: Names) => PlaceCompiler,
-): Compiler {
+export function driverCompiler(context: FileContext, base: Path, place: PlaceCompiler): Compiler {
   return {
-    afterReply: (names = {}) => driverCompiler(context, base, afterReply?.(names) ?? place),
+    within: (path, { sent = {}, reply = {}, maxBytes } = {}) =>
+      driverCompiler(context, [...base, ...path], place.with({ sent, reply, maxBytes })),
     expression: (path, source, want) =>
       place.expression([...base, ...path], source, want === undefined ? {} : { want }).expression,
     text: (path, source, options = {}) =>

@@ -15,14 +15,23 @@ import type { Path } from './driver-format.ts';
 import type { Names, Shape } from './expression-names.ts';
 import { objectSchemaFaults } from './schema-check.ts';
 import { namesOfSchema } from './schema-names.ts';
-import { type Captured, withCaptures } from './tool-names.ts';
+import { type Captured, uncertain, withCaptures } from './tool-names.ts';
 
 /** Names that taskferry's own tools have. */
 export const reservedTools = ['task_status', 'task_answer', 'task_cancel'];
 
 const longName = 40;
 /** Parts that belong to a job, which a tool with `call` doesn't have. */
-const jobParts = ['status', 'cancel', 'ask', 'failure', 'timing', 'withoutTasks', 'onDisconnect'] as const;
+const jobParts = [
+  'status',
+  'cancel',
+  'cleanup',
+  'ask',
+  'failure',
+  'timing',
+  'withoutTasks',
+  'onDisconnect',
+] as const;
 
 export function compileTool(key: string, raw: RawTool, context: FileContext): Tool {
   const path: Path = ['tools', key];
@@ -62,7 +71,7 @@ export function compileTool(key: string, raw: RawTool, context: FileContext): To
     : { ...common, kind: 'call', ...compileCall(raw, path, base, context) };
 }
 
-type Parts = Pick<Tool, 'create' | 'status' | 'cancel' | 'ask' | 'result' | 'failure'>;
+type Parts = Pick<Tool, 'create' | 'status' | 'cancel' | 'cleanup' | 'ask' | 'result' | 'failure'>;
 
 function compileCall(raw: RawTool, path: Path, base: Names, context: FileContext): Parts {
   const place = { context, base, captured: new Map() };
@@ -81,6 +90,7 @@ function compileCall(raw: RawTool, path: Path, base: Names, context: FileContext
     create,
     status: [],
     cancel: [],
+    cleanup: [],
     ask: [],
     result: compileResult(raw.result, [...path, 'result'], { ...place, captured, fetched }),
     failure: compileResult(undefined, [...path, 'failure'], { ...place, captured }),
@@ -116,6 +126,13 @@ function compileJob(raw: RawTool, path: Path, base: Names, context: FileContext)
     create,
     status: stages.map(({ stage }) => stage),
     cancel: compileCancel(raw.cancel, [...path, 'cancel'], { ...place, captured: withAsked(created) }),
+    cleanup: compileSteps(raw.cleanup, [...path, 'cleanup'], {
+      ...place,
+      base: { ...base, outcome: { kind: 'any' } },
+      captured: uncertain(withAsked(created)),
+      role: 'cleanup',
+      lastReply: false,
+    }).steps,
     ask,
     result: compileResult(raw.result, [...path, 'result'], {
       ...place,

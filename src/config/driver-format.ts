@@ -10,7 +10,7 @@ import type { TextTemplate, ValueTemplate } from './template.ts';
 export type Path = readonly (string | number)[];
 
 /** Which step is being compiled; a driver may ask for other fields in some of them. */
-export type StepRole = 'create' | 'find' | 'status' | 'cancel' | 'ask' | 'fetch' | 'call';
+export type StepRole = 'create' | 'find' | 'status' | 'cancel' | 'cleanup' | 'ask' | 'fetch' | 'call';
 
 export interface DriverFormat<Upstream = unknown, Step = unknown> {
   /** The word after `driver:`. */
@@ -20,6 +20,11 @@ export interface DriverFormat<Upstream = unknown, Step = unknown> {
   /** Fields of a step beside the common ones (step, when, expect, capture …). */
   step: z.ZodRawShape;
   compileUpstream(raw: { [field: string]: unknown }, compiler: Compiler): Upstream;
+  /**
+   * What the upstream's own credentials are called in whatever is sent: read there like `secrets`, and nowhere else.
+   * Without `upstream` the file's is faulty, and anything may be in it. Default: none.
+   */
+  credentials?(upstream: Upstream | undefined): Names;
   compileStep(raw: { [field: string]: unknown }, compiler: Compiler, role: StepRole): Step;
   /** The request only reads, so that making it again does no harm. */
   isSafe(step: Step): boolean;
@@ -41,10 +46,13 @@ export interface Compiler {
   text(path: Path, source: string, options?: { secrets?: boolean; offset?: number }): TextTemplate;
   /** A structure with holes. */
   value(path: Path, raw: Json): ValueTemplate;
-  /** Compiles what is read once this step's own reply is there: `response`, and further names. */
-  afterReply(names?: Names): Compiler;
   /** A file named in the adapter, relative to the adapter's own folder, as an absolute path. */
   file(path: string): string;
+  /**
+   * The same compiler for the object at `path`. `sent`: names that texts and values may read as well; `reply`: that
+   * expressions may. `maxBytes`: most bytes of one value, default 256 KiB.
+   */
+  within(path: Path, more?: { sent?: Names; reply?: Names; maxBytes?: number }): Compiler;
   /** Reports a fault; loading goes on so that all faults are listed at once. */
   problem(path: Path, message: string, hint?: string): void;
 }

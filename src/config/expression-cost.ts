@@ -146,6 +146,17 @@ function call(name: string, operands: readonly Size[], at: Place): Size {
     spend(4 * (copied(first) + copied(second)), at);
     return { kind: 'map', length, weight };
   }
+  if (name === 'parseJson') {
+    // Every second character may be an item of a list.
+    const characters = (): number => first.weight() * charactersPerStep;
+    spend(characters(), at);
+    return { kind: 'unknown', length: characters, weight: characters };
+  }
+  if (name === 'toJson') {
+    spend(4 * first.weight(), at);
+    // Escaped, a character may take six; a number takes up to twenty.
+    return { kind: 'text', length: () => 0, weight: () => 6 * first.weight() };
+  }
   // Searched from the end, text is compared at every place.
   if (name === 'lastIndexOf') spend(first.weight() * second.weight(), at);
   else if (name === 'size') spend(first.kind === 'list' || first.kind === 'map' ? 1 : first.weight(), at);

@@ -1,6 +1,7 @@
-// The CEL engine as taskferry sets it up: its bounds, and the functions lastSegment, resolveUrl, linkHeader, merge, fromEntries.
+// The CEL engine as taskferry sets it up: its bounds, and the functions that are added to CEL.
 
 import { Environment, Optional } from '@marcbachmann/cel-js';
+import { parseJson, parseOptionalJson, toJson } from './expression-json.ts';
 import { linkTarget } from './link-header.ts';
 
 /** Bounds of one expression; with the loop rules of the lint they bound what an evaluation can cost. */
@@ -27,7 +28,10 @@ export function newEngine({ anyName = false }: { anyName?: boolean } = {}): Envi
       return linkHeader(value, rel);
     })
     .registerFunction('merge(map, map): map', merge)
-    .registerFunction('fromEntries(list): map', fromEntries);
+    .registerFunction('fromEntries(list): map', fromEntries)
+    .registerFunction('parseJson(string): dyn', parseJson)
+    .registerFunction('parseJson(optional): optional<dyn>', parseOptionalJson)
+    .registerFunction('toJson(dyn): string', toJson);
 }
 
 // Evaluation is synchronous, so the URL that `resolveUrl` works against can be kept here while it runs.

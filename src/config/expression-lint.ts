@@ -4,7 +4,7 @@
 import type { ASTNode } from '@marcbachmann/cel-js';
 import { suggestion } from './did-you-mean.ts';
 import type { CompileOptions, ExpressionProblem } from './expression.ts';
-import type { Member, Shape } from './expression-names.ts';
+import { type Member, type Shape, secretRoots } from './expression-names.ts';
 
 export interface NameUse {
   problems: ExpressionProblem[];
@@ -24,7 +24,7 @@ const allRoots = [
   'task',
   'confirm',
   'env',
-  'secrets',
+  ...secretRoots,
   'response',
   'fetched',
   'item',
@@ -214,14 +214,21 @@ function optionalForm(path: string): string {
 }
 
 function reportRoot(chain: Chain, at: Walk): void {
-  const here = Object.keys(at.options.names);
+  const here = Object.entries(at.options.names)
+    .filter(([root, shape]) => !secretRoots.includes(root) || !isEmpty(shape))
+    .map(([root]) => root);
   const list = `here: ${here.join(', ')}`;
   const message = allRoots.includes(chain.root)
     ? `"${chain.root}" can't be read here`
     : `unknown name "${chain.root}"${suggestion(chain.root, here)}`;
-  const secret =
-    chain.root === 'secrets' ? 'secrets are only for what is sent upstream, and never for a path' : list;
-  report(at, chain.rootStart, message, secret);
+  const hint = secretRoots.includes(chain.root)
+    ? `${chain.root === 'secrets' ? 'secrets are' : `${chain.root} is`} only for what is sent upstream, and never for a path`
+    : list;
+  report(at, chain.rootStart, message, hint);
+}
+
+function isEmpty(shape: Shape): boolean {
+  return shape.kind === 'members' && Object.keys(shape.members).length === 0;
 }
 
 function reportMember(

@@ -32,6 +32,26 @@ export interface Member {
   shape?: Shape;
 }
 
+/** Roots whose values are never shown: secrets, and the credentials that a driver makes with them. */
+export const secretRoots = ['secrets', 'login', 'jwt'];
+
+/** Whether one of the dotted names is a secret, or all secrets. */
+export function readsSecret(reads: Iterable<string>): boolean {
+  for (const name of reads) if (secretRoots.includes(rootOf(name))) return true;
+  return false;
+}
+
+/** Whether one of the dotted names lies under `root`. */
+export function readsRoot(reads: Iterable<string>, root: string): boolean {
+  for (const name of reads) if (rootOf(name) === root) return true;
+  return false;
+}
+
+function rootOf(name: string): string {
+  const dot = name.indexOf('.');
+  return dot < 0 ? name : name.slice(0, dot);
+}
+
 const environments = new WeakMap<Names, Map<string, Environment>>();
 
 /**

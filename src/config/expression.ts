@@ -5,10 +5,10 @@ import type { Json } from '../exact-json.ts';
 import { tooCostly } from './expression-cost.ts';
 import { newEngine, withBaseUrl } from './expression-engine.ts';
 import { lintExpression, type NameUse } from './expression-lint.ts';
-import { checkingEnvironment, type Names } from './expression-names.ts';
+import { checkingEnvironment, type Names, readsSecret } from './expression-names.ts';
 import { normalise, ResultTooLarge, UnusableValue } from './expression-value.ts';
 
-/** Root names and their values: args, job, task, confirm, env, secrets, response, fetched, item, answer. */
+/** Root names and their values: args, job, task, confirm, env, secrets, login, jwt, response, fetched, item, answer. */
 export type Scope = { readonly [root: string]: Json | undefined };
 
 export interface Expression {
@@ -126,7 +126,7 @@ function runnable(
   maxBytes = defaultMaxBytes,
 ): Expression {
   // A fault of the engine may quote the data it met; where that may be a secret, only the code is told.
-  const readsSecrets = [...use.reads].some((name) => name === 'secrets' || name.startsWith('secrets.'));
+  const hideData = readsSecret(use.reads);
   return {
     source,
     type,
@@ -138,7 +138,7 @@ function runnable(
         const value: unknown = withBaseUrl(baseUrl(scope), () => program(scope));
         return normalise(value, maxBytes);
       } catch (error) {
-        throw new EvaluationFault(`${faultText(error, readsSecrets)} in \`${shortened(source)}\``);
+        throw new EvaluationFault(`${faultText(error, hideData)} in \`${shortened(source)}\``);
       }
     },
   };

@@ -12,7 +12,7 @@ import { compileLimits } from './compile-timing.ts';
 import { compileTool } from './compile-tool.ts';
 import { suggestion } from './did-you-mean.ts';
 import type { DriverFormat, Path } from './driver-format.ts';
-import type { Shape } from './expression-names.ts';
+import { readsRoot, type Shape } from './expression-names.ts';
 import { isObject } from './schema-names.ts';
 import { plainProblem, type ShapeProblem, shapeProblems } from './shape-problems.ts';
 import { response, variables } from './tool-names.ts';
@@ -96,6 +96,7 @@ function compile(text: string, source: YamlSource, options: LoadOptions, found: 
   checkVariables(adapter, env, context);
   context.reason = compileReason(adapter.reason, context);
   const upstream = adapter.upstream && compileUpstream(adapter.upstream, format, context);
+  context.credentials = format.credentials?.(upstream?.config) ?? {};
   const limits = compileLimits(adapter.limits, context);
   if (isObject(raw.tools ?? null) && Object.keys(raw.tools ?? {}).length === 0)
     context.problem(['tools'], 'there are no tools', { key: true });
@@ -250,6 +251,12 @@ function warnUnused(env: readonly EnvVariable[], secrets: readonly string[], con
     ...env.map(({ name }) => ['env', name] as const),
     ...secrets.map((name) => ['secrets', name] as const),
   ];
+  for (const [root, shape] of Object.entries(context.credentials)) {
+    const some = shape.kind === 'members' && Object.keys(shape.members).length > 0;
+    if (!some || readsRoot(context.reads, root)) continue;
+    const hint = `send it as ${root}.<name>, for example in upstream.auth, or remove it`;
+    context.warning(['upstream', root], 'is never read', { key: true, hint });
+  }
   for (const [list, name] of names) {
     if (context.reads.has(list) || context.reads.has(`${list}.${name}`)) continue;
     context.warning([list], `${name} is never read`, {

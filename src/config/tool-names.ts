@@ -22,13 +22,19 @@ export const response: Shape = {
     status: { type: 'int', certain: true },
     headers: { type: 'map<string, dyn>', certain: true },
     body: { type: 'dyn', certain: true },
+    cookies: { type: 'map<string, dyn>', certain: true },
     url: { type: 'string', certain: true },
     truncated: { type: 'bool', certain: true },
     bytes: { type: 'int', certain: false, fix: 'the upstream may not tell: read it as response.?bytes' },
   },
   open: false,
-  declare: 'a reply has status, headers, body, url, truncated and bytes',
+  declare: 'a reply has status, headers, body, cookies, url, truncated and bytes',
 };
+
+/** After an end nobody knows how far the job has come. */
+export function uncertain(captured: Captured): Captured {
+  return new Map([...captured].map(([name, capture]) => [name, { ...capture, certain: false }]));
+}
 
 /** Replies of earlier steps of one list, by the name of their step. */
 export type Fetched = ReadonlyMap<string, { certain: boolean; list: boolean }>;

@@ -32,6 +32,8 @@ export interface ConnectContext {
 export interface Connection<StepConfig = unknown> {
   /** Performs one step's exchange. Never throws for what the network or the upstream does. */
   perform(step: StepConfig, scope: Scope, options?: PerformOptions): Promise<StepReply>;
+  /** Credentials that the driver made or was given beside the secrets: what must never be shown. Default: none. */
+  secrets?(): Iterable<string>;
   close(): Promise<void>;
 }
 
@@ -47,13 +49,14 @@ export interface PerformOptions {
 }
 
 /**
- * `response` as expressions see it. HTTP: `status`, `headers` (lower-case names), `body`, `url`. `truncated`: a part of
- * the body is missing. `bytes`: how many there are, if that is known.
+ * `response` as expressions see it. HTTP: `status`, `headers` (lower-case names), `body`, `cookies`, `url`. `truncated`:
+ * a part of the body is missing. `bytes`: how many there are, if that is known.
  */
 export type Response = {
   status?: Json;
   headers?: JsonObject;
   body: Json;
+  cookies?: JsonObject;
   url?: Json;
   truncated?: boolean;
   bytes?: Json;
@@ -103,6 +106,8 @@ export interface Upstream {
    * escalation that is due.
    */
   cancel(view: JobView, poll: Poll, afterMs: number): Promise<CancelOutcome>;
+  /** Removes what an ended job has left. `outcome`: succeeded, failed, cancelled, errored, or refused. */
+  cleanUp(view: JobView, outcome: string): Promise<CleanupOutcome>;
   answer(view: JobView, answer: Answer, poll: Poll): Promise<AnswerOutcome>;
   /** A `call:` tool: one synchronous exchange, no job, no task. */
   call(view: JobView, signal?: AbortSignal): Promise<JobResult>;
@@ -118,6 +123,8 @@ export interface ToolPlan {
   stages: readonly { name: string; withinMs: number | undefined }[];
   timing: Timing;
   canCancel: boolean;
+  /** There is something to be done after the end. */
+  cleansUp: boolean;
   /** How long after a cancel was sent further steps are, while the job goes on. Milliseconds, ascending. */
   escalations: readonly number[];
 }
@@ -241,6 +248,10 @@ export type CancelOutcome =
   | { kind: 'refused'; reason: string }
   /** No request of the adapter is for a job as it stands now; one may be once it has moved on. Nothing was sent. */
   | { kind: 'inapplicable' }
+  | { kind: 'later'; reason: string; retryAfterMs: number | undefined };
+
+export type CleanupOutcome =
+  | { kind: 'done' }
   | { kind: 'later'; reason: string; retryAfterMs: number | undefined };
 
 export interface Answer {

@@ -15,8 +15,15 @@ export interface StepServices extends Pick<StepContext, 'redact' | 'env'> {
 }
 
 /** Redaction, variables and reports for the steps of one adapter. */
-export function stepServices(name: string, variables: Variables, log: Log, metrics: Metrics): StepServices {
-  const redactor = createRedactor(() => variables.readableSecrets());
+export function stepServices(
+  name: string,
+  variables: Variables,
+  /** What must not be shown: secrets, and credentials that were made with them. */
+  secrets: () => Iterable<string>,
+  log: Log,
+  metrics: Metrics,
+): StepServices {
+  const redactor = createRedactor(secrets);
   /** What was logged already: an adapter that misses a word misses it at every poll. */
   const reported = new Set<string>();
   const once = (key: string, report: () => void): void => {
@@ -78,6 +85,12 @@ export function reachReport(adapter: string, clock: Clock, log: Log): (reply: St
   return (reply) => {
     const now = clock.monotonic();
     if (reply.kind === 'failed') {
+      if (reply.code === 'credential') {
+        if (now - lastRefused < reportEveryMs) return;
+        lastRefused = now;
+        log.warn({ adapter, reason: reply.reason }, 'the credential of the upstream does not work');
+        return;
+      }
       if (reply.code === 'aborted' || reply.code === 'invalid_request' || down !== undefined) return;
       down = { since: now, told: now - lastDown >= reportEveryMs };
       if (!down.told) return;
@@ -106,6 +119,7 @@ export function reported(connection: Connection, report: (reply: StepReply) => v
       report(reply);
       return reply;
     },
+    secrets: () => connection.secrets?.() ?? [],
     close: () => connection.close(),
   };
 }

@@ -3,6 +3,7 @@
 import type { Adapter, CreateStep, Tool } from '../config/adapter.ts';
 import { deliverAnswer } from './answer.ts';
 import { cancelJob } from './cancel.ts';
+import { cleanUp } from './cleanup.ts';
 import { runCreateStep, runFind } from './create.ts';
 import type { Recovery, ToolPlan, Upstream } from './driver.ts';
 import { callOnce, readResult } from './result.ts';
@@ -23,6 +24,7 @@ export function createUpstream(
     poll: (view) => readStatus(context, tool, view),
     result: (view, verdict, poll) => readResult(context, tool, view, verdict, poll),
     cancel: (view, poll, afterMs) => cancelJob(context, tool, view, poll, afterMs),
+    cleanUp: (view, outcome) => cleanUp(context, tool, view, outcome),
     answer: (view, answer, poll) => deliverAnswer(context, tool, view, answer, poll),
     call: (view, signal) => callOnce(context, tool, view, signal),
   };
@@ -37,6 +39,7 @@ function planOf(adapter: Adapter, servedAs: string, tool: Tool): ToolPlan {
     stages: tool.status.map(({ name, withinMs }) => ({ name, withinMs })),
     timing: tool.timing,
     canCancel: tool.cancel.length > 0,
+    cleansUp: tool.cleanup.length > 0,
     escalations: [...new Set(tool.cancel.map(({ afterMs }) => afterMs))]
       .filter((ms) => ms > 0)
       .sort((a, b) => a - b),

@@ -62,8 +62,8 @@ export function createUpstreams(options: UpstreamsOptions): Upstreams {
   const loaded = new Map<string, Promise<Loaded | { missing: string }>>();
   const current = new Map<string, Loaded>();
   /** Of every adapter text that was loaded, also of those that are served no longer. */
-  const known = new Set<Variables>();
-  const redactor = createRedactor(() => [...known].flatMap((variables) => variables.readableSecrets()));
+  const known = new Set<() => readonly string[]>();
+  const redactor = createRedactor(() => [...known].flatMap((secrets) => secrets()));
 
   const budgetOf = (name: string, limits: Limits): { budget: Budget; limits: Limits } => {
     const existing = budgets.get(name);
@@ -74,11 +74,15 @@ export function createUpstreams(options: UpstreamsOptions): Upstreams {
   };
 
   const load = (name: string, adapter: Adapter, variables: Variables): Loaded => {
-    const services = stepServices(name, variables, log, metrics);
+    const secrets = (): readonly string[] => [
+      ...variables.readableSecrets(),
+      ...(connection.secrets?.() ?? []),
+    ];
+    const services = stepServices(name, variables, secrets, log, metrics);
     const driver = drivers.find(({ format }) => format.name === adapter.upstream.driver);
     if (driver === undefined) throw new Error(`no driver ${adapter.upstream.driver}`);
-    known.add(variables);
-    const connection = reported(
+    known.add(secrets);
+    const connection: Connection = reported(
       driver.connect(adapter.upstream.config, {
         variables: () => variables.values(),
         refreshSecrets: () => variables.refresh(),

@@ -24,6 +24,8 @@ const newsMarginMs = 100;
 /** Flat, as the specification has it (`Result & Task`). */
 export function snapshot(stored: StoredTask, viewer: Viewer): Snapshot {
   const { task, schedule, outcome } = stored;
+  // What is still to be removed upstream is no news.
+  const nextLook = task.stage === 'ended' ? undefined : schedule?.dueAt;
   const status = statusOf(task, viewer);
   const message = messageOf(task, status);
   return {
@@ -33,7 +35,7 @@ export function snapshot(stored: StoredTask, viewer: Viewer): Snapshot {
     createdAt: new Date(task.createdAt).toISOString(),
     lastUpdatedAt: new Date(task.updatedAt).toISOString(),
     ttlMs: task.expiresAt - task.createdAt,
-    pollIntervalMs: pollInterval(schedule?.dueAt ?? viewer.now, viewer.now),
+    pollIntervalMs: pollInterval(nextLook ?? viewer.now, viewer.now),
     ...(status === 'input_required' && { inputRequests: inputRequests(task) }),
     ...(task.stage === 'ended' && outcome !== undefined && (parseForWire(outcome) as object)),
   };

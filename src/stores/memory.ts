@@ -77,7 +77,7 @@ export function createMemoryStore(): Store {
       if (entry === undefined || entry.row.version !== task.version - 1) return false;
       entry.row = { ...entry.row, ...encodeSave(task) };
       entry.outcome = outcome ?? entry.outcome;
-      if (schedule === null || task.stage === 'ended') unschedule(entry);
+      if (schedule === null || (task.stage === 'ended' && schedule === undefined)) unschedule(entry);
       else if (schedule !== undefined) place(entry, { ...schedule, deadline: Math.ceil(task.deadline) }, 0);
       else if (dueBy !== undefined && entry.due !== undefined && entry.due.dueAt > dueBy) {
         moveTo(entry, entry.due, dueBy);

@@ -153,7 +153,7 @@ function createStore(file: string, reader: Reader, writer: Writer, lock: StoreLo
 }
 
 function saveSchedule({ task, schedule, dueBy }: Save): SaveSchedule {
-  if (schedule === null || task.stage === 'ended') return { kind: 'none' };
+  if (schedule === null || (task.stage === 'ended' && schedule === undefined)) return { kind: 'none' };
   if (schedule !== undefined)
     return { kind: 'set', ...wholeSchedule(schedule), deadline: Math.ceil(task.deadline) };
   return dueBy === undefined ? { kind: 'keep' } : { kind: 'due', by: Math.round(dueBy) };

@@ -10,7 +10,7 @@ export class RecordError extends StoreError {}
 export interface StoredTask {
   /** Its `args` and `confirm` are parsed when first read, so reading them may throw a RecordError too. */
   task: Task;
-  /** Undefined once ended. */
+  /** Undefined once ended, unless something is to be removed upstream. */
   schedule: Schedule | undefined;
   /** The rendered result or error of an ended task, as JSON text; undefined before. */
   outcome: string | undefined;
@@ -36,7 +36,10 @@ export type InsertOutcome =
 export interface Save {
   /** The next state; its `version` must be one more than the stored one. `args` and `confirm` stay as inserted. */
   task: Task;
-  /** New schedule; null removes the task from the schedule; undefined leaves it. Ends the lease unless undefined. */
+  /**
+   * New schedule; null removes the task from the schedule, as does undefined with stage `ended`; undefined leaves it
+   * else. Ends the lease unless it leaves it.
+   */
   schedule?: Schedule | null;
   /** With `schedule` undefined: brings the next look forward to this time if it is later; keeps the lease. */
   dueBy?: number;

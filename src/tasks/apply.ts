@@ -90,7 +90,10 @@ export async function apply(
     const saved = await deps.store.save({
       task,
       durable,
-      ...(schedule === null || lease === 'release' ? { schedule } : { dueBy: schedule.dueAt }),
+      // Whoever held the lease of a task that has ended is done with it.
+      ...(schedule === null || lease === 'release' || task.stage === 'ended'
+        ? { schedule }
+        : { dueBy: schedule.dueAt }),
       ...(rendered !== undefined && { outcome: rendered }),
     });
     if (!saved) continue;

@@ -36,8 +36,8 @@ export interface AdvanceOptions {
 export type Advanced =
   /** Undefined: the task is gone. `retryAfterMs`: the upstream asked to be left alone for that long. */
   | { stored: StoredTask | undefined; retryAfterMs: number | undefined }
-  /** The refusal of a task whose record is still there. */
-  | { refused: string };
+  /** The refusal of a task whose record is still there, as it was when it was refused. */
+  | { refused: string; task: Task };
 
 /** Runs create steps until the task is linked, has ended, or has to wait. Captures are stored as they arrive. */
 export async function advanceCreate(
@@ -50,7 +50,7 @@ export async function advanceCreate(
   let interrupted = recovering;
   for (;;) {
     const attempt = await attemptCreate(upstream, current, deps.clock.now(), interrupted, signal);
-    if (attempt.kind === 'refused') return { refused: attempt.message };
+    if (attempt.kind === 'refused') return { refused: attempt.message, task: current };
     const { observation } = attempt;
     if (observation.kind === 'create_doubt' && current.create.doubt === undefined) {
       deps.log.warn(

@@ -2,7 +2,8 @@
 // the task's lease held; the last thing a tick does is give the lease back with the time of the next look.
 
 import type { AnswerOutcome, Poll, ResultOutcome, Upstream } from '../drivers/driver.ts';
-import { apply, type TaskDeps } from './apply.ts';
+import type { StoredTask } from '../stores/store.ts';
+import { about, apply, type TaskDeps } from './apply.ts';
 import { advanceCreate } from './create.ts';
 import { cancelDue } from './moves/cancel.ts';
 import { verdictOf } from './moves/end.ts';
@@ -17,6 +18,7 @@ export async function follow(deps: TaskDeps, ref: TaskRef): Promise<void> {
   if (stored?.schedule === undefined) return;
   const { task } = stored;
   const found = await deps.upstreams.of(task);
+  if (task.stage === 'ended') return cleanUpAfter(deps, stored, found);
   const overdue = deps.clock.now() >= task.deadline;
   if ('missing' in found) {
     await apply(
@@ -164,12 +166,41 @@ async function expire(deps: TaskDeps, upstream: Upstream, task: Task): Promise<O
   return seen.length > 0 ? seen : [deadline];
 }
 
+/** The longest that one try to remove what a job has left may take. */
+const cleanupMs = 30_000;
+
+/** Removes what an ended job has left upstream. What can't be removed in a few tries is left there, and logged. */
+async function cleanUpAfter(
+  deps: TaskDeps,
+  stored: StoredTask,
+  found: Awaited<ReturnType<TaskDeps['upstreams']['of']>>,
+): Promise<void> {
+  const { task } = stored;
+  const outcome =
+    'missing' in found
+      ? { kind: 'later' as const, reason: found.missing, retryAfterMs: undefined }
+      : ((await within(deps.clock, cleanupMs, found.upstream.cleanUp(viewOf(task), task.phase))) ?? {
+          kind: 'later' as const,
+          reason: 'the upstream does not answer',
+          retryAfterMs: undefined,
+        });
+  const plan = 'missing' in found ? planWithoutAdapter(task) : found.upstream.plan;
+  const seen: Observation =
+    outcome.kind === 'done' ? { kind: 'cleaned' } : { ...outcome, kind: 'cleanup_later' };
+  const after = await apply(deps, task, plan, [seen], { lease: 'release', known: stored });
+  if (outcome.kind === 'later' && after?.task.cleanup === undefined) {
+    const fields = { ...about(task), reason: outcome.reason };
+    deps.log.warn(fields, 'what the job has left upstream could not be removed');
+  }
+}
+
 /** Ends a leased task past its deadline. Its upstream is only asked to cancel, and not for long. */
 export async function expireLate(deps: TaskDeps, ref: TaskRef): Promise<void> {
   const stored = await deps.store.get(ref);
   if (stored?.schedule === undefined) return;
   const { task } = stored;
   const found = await deps.upstreams.of(task);
+  if (task.stage === 'ended') return cleanUpAfter(deps, stored, found);
   const upstream = 'missing' in found ? undefined : found.upstream;
   const cancels = upstream?.plan.timing.onTimeout === 'cancel';
   const seen: Observation[] = cancels ? await expire(deps, upstream, task) : [{ kind: 'deadline' }];

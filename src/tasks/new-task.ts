@@ -45,6 +45,7 @@ export function newTask(request: NewTaskRequest, now: number): Task {
     asked: {},
     answers: [],
     cancel: undefined,
+    cleanup: undefined,
     trouble: calm,
     ending: undefined,
     createdAt: now,

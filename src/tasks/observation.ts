@@ -22,6 +22,9 @@ export type Observation =
   | { kind: 'result'; result: JobResult }
   /** The job has ended and its result can't be read for now; `fallback` is the answer once nobody tries any more. */
   | { kind: 'result_later'; reason: string; retryAfterMs: number | undefined; fallback: JobResult }
+  /** Only after the end. */
+  | { kind: 'cleaned' }
+  | { kind: 'cleanup_later'; reason: string; retryAfterMs: number | undefined }
   | { kind: 'cancel_requested' }
   /** `afterMs`: 0, or the escalation that was sent. */
   | { kind: 'cancel_outcome'; outcome: CancelOutcome; afterMs: number }

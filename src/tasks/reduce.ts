@@ -9,6 +9,7 @@
 
 import { composeMessage } from './message.ts';
 import { cancelOutcome, cancelRequested, escalation } from './moves/cancel.ts';
+import { afterEnd, cleanupAtEnd } from './moves/cleanup.ts';
 import { createAgain, created, createOpen } from './moves/create.ts';
 import { deadline, end, resultLater, resultReady } from './moves/end.ts';
 import { type Context, type Move, unchanged } from './moves/move.ts';
@@ -25,7 +26,8 @@ export interface Transition extends Move {
 
 /** Applies observations in order as one change, so that no reader sees a state between them. */
 export function reduce(task: Task, observations: readonly Observation[], context: Context): Transition {
-  if (task.stage === 'ended') return { task, schedule: null, durable: false, visible: false };
+  if (task.stage === 'ended')
+    return { ...afterEnd(task, observations, context), durable: false, visible: false };
   let move: Move = unchanged(task, context);
   let durable = false;
   for (const observation of observations) {
@@ -61,6 +63,9 @@ function step(task: Task, observation: Observation, context: Context): Move {
       return cancelRequested(task, context);
     case 'cancel_outcome':
       return cancelOutcome(task, observation, context);
+    case 'cleaned':
+    case 'cleanup_later':
+      return unchanged(task, context);
     case 'answers':
       return answersAccepted(task, observation.answers, context);
     case 'answer_outcome':
@@ -80,14 +85,16 @@ function step(task: Task, observation: Observation, context: Context): Move {
  * Finishes a transition: composes the message, counts the version once, moves `updatedAt` when a client can see
  * the change, and never lets a look slip behind the deadline or the next escalation of a cancel.
  */
-function completed(before: Task, transition: Move, { now, plan }: Context): Transition {
-  const { schedule } = transition;
+function completed(before: Task, transition: Move, context: Context): Transition {
+  const { now, plan } = context;
+  const atEnd = transition.task.stage === 'ended' ? cleanupAtEnd(transition.task, context) : undefined;
+  const schedule = atEnd?.schedule ?? transition.schedule;
   const latest = Math.min(before.deadline, escalation(transition.task, plan)?.dueAt ?? before.deadline);
   const bounded = schedule && {
     ...schedule,
     dueAt: Math.max(now, Math.min(schedule.dueAt, latest)),
   };
-  const next = { ...transition.task, message: composeMessage(transition.task) };
+  const next = { ...transition.task, cleanup: atEnd?.cleanup, message: composeMessage(transition.task) };
   if (sameJson(next, before))
     return { ...transition, task: before, schedule: bounded, durable: false, visible: false };
   const visible =

@@ -9,6 +9,7 @@ import { pollOnce } from './follow.ts';
 import { type NewTaskRequest, newTask } from './new-task.ts';
 import type { Observation } from './observation.ts';
 import type { Task } from './task.ts';
+import { viewOf } from './view.ts';
 import { within } from './within.ts';
 
 export interface StartRequest extends NewTaskRequest {
@@ -52,10 +53,11 @@ export async function start(deps: TaskDeps, request: StartRequest): Promise<Star
   if (inserted.kind === 'exists') return repeated(deps, request, inserted.existing, task.argsHash);
   deps.metrics.taskCreated(task.adapter);
   const intent: Handover = { stored: { task, schedule, outcome: undefined }, retryAfterMs: undefined };
-  const created = await orElse<Handover | { refused: string }>(deps, task, intent, () =>
+  const created = await orElse<Handover | Refused>(deps, task, intent, () =>
     create(deps, request.upstream, task),
   );
   if ('refused' in created) {
+    await cleanUpRefused(deps, request.upstream, created.task);
     await untilStored(deps, task, () => deps.store.remove(task));
     deps.log.warn({ ...about(task), reason: created.refused }, 'the upstream refused to create a job');
     return { kind: 'refused', message: created.refused };
@@ -80,12 +82,25 @@ interface Handover {
   retryAfterMs: number | undefined;
 }
 
+/** Nothing was started; earlier steps may have left something all the same. */
+interface Refused {
+  refused: string;
+  task: Task;
+}
+
+const cleanupMs = 10_000;
+
+/** Removes what the steps before the refused one have made. One try: no record is kept that could tell of more. */
+async function cleanUpRefused(deps: TaskDeps, upstream: Upstream, task: Task): Promise<void> {
+  if (!upstream.plan.cleansUp || Object.keys(task.job).length === 0) return;
+  const outcome = await within(deps.clock, cleanupMs, upstream.cleanUp(viewOf(task), 'refused'));
+  if (outcome?.kind === 'done') return;
+  const reason = outcome?.reason ?? 'the upstream does not answer';
+  deps.log.warn({ ...about(task), reason }, 'what a refused create has left upstream could not be removed');
+}
+
 /** Runs the create steps for up to {@link createLimitMs}; what is still in doubt then is left to the scheduler. */
-async function create(
-  deps: TaskDeps,
-  upstream: Upstream,
-  task: Task,
-): Promise<Handover | { refused: string }> {
+async function create(deps: TaskDeps, upstream: Upstream, task: Task): Promise<Handover | Refused> {
   const until = deps.clock.monotonic() + createLimitMs;
   const limit = new AbortController();
   const cancelLimit = deps.clock.after(createLimitMs, () => limit.abort());
@@ -95,14 +110,15 @@ async function create(
     let current = task;
     for (let wait = resendMs; ; wait *= resendGrowth) {
       const advanced = await advanceCreate(deps, upstream, current, options);
-      if ('refused' in advanced) return limit.signal.aborted ? { refused: notInTime(current) } : advanced;
+      if ('refused' in advanced)
+        return limit.signal.aborted ? { refused: notInTime(current), task: current } : advanced;
       const { stored, retryAfterMs } = advanced;
       if (stored?.task.stage !== 'creating') return { stored, retryAfterMs: undefined };
       current = stored.task;
       const pause = Math.max(wait, retryAfterMs ?? 0);
       if (deps.clock.monotonic() + pause >= until) {
         if (current.create.doubt !== undefined) return { stored, retryAfterMs: pause };
-        return { refused: notInTime(current) };
+        return { refused: notInTime(current), task: current };
       }
       await deps.clock.sleep(pause);
     }

@@ -69,6 +69,8 @@ export interface Task extends TaskRef {
   /** Accepted and stored, not yet delivered upstream. */
   answers: readonly PendingAnswer[];
   cancel: CancelProgress | undefined;
+  /** Set once ended, while what the job has left upstream is still to be removed. */
+  cleanup: { tries: number } | undefined;
   trouble: Trouble;
   /** What the terminal state was, for metrics and logs; the client-visible text is `outcome`. */
   ending: Ending | undefined;

@@ -33,6 +33,7 @@ export function planWithoutAdapter(task: Task): ToolPlan {
       onTimeout: 'leave',
     },
     canCancel: true,
+    cleansUp: false,
     escalations: [],
   };
 }

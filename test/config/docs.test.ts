@@ -34,6 +34,11 @@ describe('docs/adapters.md', () => {
       'workflows',
       'files',
       'queries',
+      'warehouse',
+      'analytics',
+      'machines',
+      'cluster',
+      'builder',
     ]);
   });
 

@@ -192,6 +192,7 @@ describe('guards', () => {
     const items = Array.from({ length: 250_000 }, () => 1n);
     const strs = Array.from({ length: 150_000 }, (_, index) => `a${index % 10}`);
     const text = 'line\n'.repeat(200_000);
+    const json = JSON.stringify(strs.slice(0, 100_000));
     const repeated = (count: number, part: string, joint: string) => Array(count).fill(part).join(joint);
 
     it.each([
@@ -212,6 +213,12 @@ describe('guards', () => {
         'response.body.strs.exists(s, response.body.text.contains(s + "!"))',
       ],
       ['merges a map into every item', 'response.body.strs.map(s, merge(response.body, {"s": s})).size()'],
+      ['parses a large text at each turn', 'response.body.strs.map(s, parseJson(s + response.body.text))'],
+      [
+        'searches what it parses at each turn',
+        'parseJson(response.body.json).filter(s, s in response.body.strs).size()',
+      ],
+      ['writes a large value at each turn', 'response.body.strs.map(s, size(toJson(response.body.items)))'],
       [
         'loops over what two branches give',
         '(response.status > 1 ? response.body.items : []).map(i, [i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i]).size()',
@@ -219,9 +226,11 @@ describe('guards', () => {
     ])('refuses at once what %s', (_, source) => {
       const { expression } = compile(source);
       const start = performance.now();
-      expect(() => expression?.evaluate(reply({ items, strs, text }))).toThrow(EvaluationFault);
+      expect(() => expression?.evaluate(reply({ items, strs, text, json }))).toThrow(EvaluationFault);
       expect(performance.now() - start).toBeLessThan(300);
-      expect(() => expression?.evaluate(reply({ items: [], strs: ['a'], text: 'b' }))).not.toThrow();
+      expect(() =>
+        expression?.evaluate(reply({ items: [], strs: ['1'], text: '2', json: '[]' })),
+      ).not.toThrow();
     });
 
     it.each([
@@ -367,6 +376,21 @@ describe('helpers', () => {
       c: null,
     });
     expect(() => evaluate('merge(response.body.a, {})', reply({ a: 'text' }))).toThrow(EvaluationFault);
+  });
+
+  it('parseJson reads JSON text, exactly, and toJson writes it', () => {
+    const body = { text: '{"a": [1, 90071992547409931], "b": "c"}', value: { a: [1n, true, null], b: 'c"' } };
+    expect(evaluate('parseJson(response.body.text).a[1]', reply(body))).toBe(90071992547409931n);
+    expect(evaluate('toJson(response.body.value)', reply(body))).toBe('{"a":[1,true,null],"b":"c\\""}');
+    expect(evaluate('toJson({"n": parseJson(response.body.text).b})', reply(body))).toBe('{"n":"c"}');
+    expect(evaluate('parseJson(response.body.?none).orValue("nothing")', reply(body))).toBe('nothing');
+    expect(() => evaluate('parseJson(response.body.b)', reply({ b: 'secret text' }))).toThrow(
+      /^the text is not JSON in/,
+    );
+    expect(() => evaluate('parseJson(response.body.b)', reply({ b: '['.repeat(100) }))).toThrow(
+      EvaluationFault,
+    );
+    expect(() => evaluate('toJson(response.body.?none)', reply({}))).toThrow(EvaluationFault);
   });
 
   it('does not offer resolveUrl outside captures', () => {

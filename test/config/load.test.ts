@@ -355,6 +355,22 @@ describe('warnings', () => {
   });
 });
 
+it('a login or signed token that nothing sends is a warning', () => {
+  const credentials = `secrets: [KEY]
+upstream:
+  driver: http
+  baseUrl: https://ci.example.com
+  jwt: { app: { alg: HS256, key: "\${{ secrets.KEY }}" } }
+  login: { request: POST /token, form: { key: "\${{ secrets.KEY }}" }, capture: { token: response.body.t } }
+`;
+  const text = head.replace(/upstream:.*\n/, () => credentials) + input + create + status;
+  const { warnings: found } = loadAdapter(text, { file: 'f.yaml', formats });
+  expect(found.map(({ path, message }) => `${path} ${message}`)).toEqual([
+    'upstream.jwt is never read',
+    'upstream.login is never read',
+  ]);
+});
+
 describe('text that looks like a hole of another language', () => {
   const found = (json: string) =>
     warnings(`${input}${create.replace(/json: .*/, () => `json: ${json}`)}${status}`);
@@ -397,6 +413,6 @@ describe('files', () => {
       status;
     const { adapter } = loadAdapter(text, { file: join(good, 'x.yaml'), formats });
     expect(isAbsolute(join(good, 'ca.pem'))).toBe(true);
-    expect(adapter?.upstream.config).toMatchObject({ ca: join(good, 'ca.pem') });
+    expect(adapter?.upstream.config).toMatchObject({ tls: { ca: { file: join(good, 'ca.pem') } } });
   });
 });

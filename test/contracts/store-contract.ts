@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { RecordError, type Store, unendedGrace } from '../../src/stores/store.ts';
+import { RecordError, type Save, type Store, unendedGrace } from '../../src/stores/store.ts';
 import type { Task, TaskRef } from '../../src/tasks/task.ts';
 import { makeEntry, makeTask, nextVersion, fixtureTime as now } from '../helpers/task-fixture.ts';
 
@@ -394,6 +394,18 @@ export function describeStore(name: string, kind: StoreKind): void {
         expect(await due()).toEqual([refOf(held)]);
         expect(await due(now, 10, 'other')).toEqual([refOf(leased)]);
         expect(await store.nextDue('builds')).toBe(now);
+      });
+
+      it('keeps an ended task scheduled only when its last save says so', async () => {
+        const cleaned = await insert({}, { schedule: { dueAt: now, intervalMs: 3 } });
+        const plain = await insert({}, { schedule: { dueAt: now, intervalMs: 3 } });
+        const end = (task: Task, more: Partial<Save>) =>
+          store.save({ task: nextVersion(task, { stage: 'ended' }), outcome: '{}', durable: true, ...more });
+        await end(cleaned, { schedule: { dueAt: now + 5, intervalMs: 3 } });
+        await end(plain, {});
+        expect((await store.get(cleaned))?.schedule?.dueAt).toBe(now + 5);
+        expect((await store.get(plain))?.schedule).toBeUndefined();
+        expect(await due(now + 5)).toEqual([refOf(cleaned)]);
       });
 
       it('finds tasks past their deadline whatever their adapter and schedule, but for leased ones', async () => {

@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
-import { createServer as createSecureServer } from 'node:https';
+import { createServer as createSecureServer, type ServerOptions } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 
 export interface SeenRequest {
@@ -34,7 +34,7 @@ export interface TestServer {
 /** Answers 200 `{}` until told otherwise. With `tls` it speaks https. */
 export async function startHttpServer(
   handler: Handler = (_request, response) => json(response, 200, {}),
-  tls?: { key: string; cert: string },
+  tls?: ServerOptions,
 ): Promise<TestServer> {
   let current = handler;
   let connections = 0;

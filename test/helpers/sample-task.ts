@@ -23,6 +23,7 @@ export function samplePlan(changes: Partial<ToolPlan> = {}): ToolPlan {
       onTimeout: 'leave',
     },
     canCancel: true,
+    cleansUp: false,
     escalations: [],
     ...changes,
   };

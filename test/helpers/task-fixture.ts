@@ -34,6 +34,7 @@ export function makeTask(differs: Partial<Task> = {}): Task {
     asked: {},
     answers: [],
     cancel: undefined,
+    cleanup: undefined,
     trouble: calm,
     ending: undefined,
     createdAt,

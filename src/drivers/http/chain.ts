@@ -2,6 +2,7 @@
 
 import type { Clock } from '../../clock.ts';
 import type { Scope } from '../../config/expression.ts';
+import type { Json } from '../../exact-json.ts';
 import type { PerformOptions, StepReply } from '../driver.ts';
 import type { HttpStep } from './compiled.ts';
 import { describeFault } from './faults.ts';
@@ -20,6 +21,8 @@ export interface Line {
   /** @throws what {@link notSent} turns into a reply. */
   prepare(step: HttpStep, scope: Scope, headers: PerformOptions['headers']): Prepared;
   send(prepared: Prepared, plan: Plan, fresh: boolean): Promise<Sent>;
+  /** The reply says that the login is no longer accepted; then a redirect leads to no use. */
+  endsLogin(reply: StepReply, env: Json | undefined): boolean;
   redact(text: string): string;
   clock: Clock;
   /** Where else the upstream tells its limits. */
@@ -28,8 +31,10 @@ export interface Line {
 
 export interface Answered {
   reply: StepReply;
-  /** The reply came from the upstream's own origin, which got the credentials. */
+  /** The reply came from the upstream's own origin: what it says of limits holds for the upstream. */
   own: boolean;
+  /** The request carried credentials and may be sent once more with others, should these be refused. */
+  renewable: boolean;
   /** Milliseconds for which nothing more should be asked of the upstream: no call remains. */
   usedUpMs?: number | undefined;
 }
@@ -51,11 +56,11 @@ export async function runChain(
 ): Promise<Answered> {
   const { step } = plan;
   let prepared = line.prepare(step, scope, headers);
-  let link = await ask(line, plan, step, prepared);
+  let link = await ask(line, plan, step, prepared, scope);
   if (link.next === undefined) return link;
   const asked = new Set([keyOf(prepared)]);
   while (link.next !== undefined) {
-    const { next, own } = link;
+    const { next, own, renewable } = link;
     try {
       prepared = line.prepare(next, scope, undefined);
       if (asked.has(keyOf(prepared))) throw new RequestFault('the redirects go round in a circle');
@@ -64,20 +69,26 @@ export async function runChain(
         throw new RequestFault(`there are more redirects than ${most} that the step follows`);
       }
       asked.add(keyOf(prepared));
-      link = await ask(line, plan, next, prepared);
+      link = await ask(line, plan, next, prepared, scope);
     } catch (error) {
-      link = { own, reply: notSent(error) };
+      link = { own, renewable, reply: notSent(error) };
     }
   }
-  return { ...link, reply: afterRedirect(step, link.reply, prepared) };
+  // What changed something before it was redirected is never sent again.
+  const renewable = link.renewable && isSafe(step);
+  return { ...link, renewable, reply: afterRedirect(step, link.reply, prepared) };
+}
+
+function isSafe({ method }: HttpStep): boolean {
+  return method === 'GET' || method === 'HEAD';
 }
 
 function keyOf({ request }: Prepared): string {
   return `${request.method} ${request.url.href}`;
 }
 
-async function ask(line: Line, plan: Plan, step: HttpStep, prepared: Prepared): Promise<Link> {
-  const { url, shownUrl, own, method } = prepared.request;
+async function ask(line: Line, plan: Plan, step: HttpStep, prepared: Prepared, scope: Scope): Promise<Link> {
+  const { url, shownUrl, own, trusted: renewable, method } = prepared.request;
   let sent = await line.send(prepared, plan, false);
   // The upstream closed an idle socket at the moment it was used again. Asking anew does no harm for these.
   if (sent.stale && /^(GET|HEAD)$/.test(method)) sent = await line.send(prepared, plan, true);
@@ -89,7 +100,11 @@ async function ask(line: Line, plan: Plan, step: HttpStep, prepared: Prepared): 
     sent: sent.sent,
   };
   if (outcome.kind === 'failed') {
-    return { own, reply: { kind: 'failed', ...describeFault(outcome.error, faultContext), sent: sent.sent } };
+    return {
+      own,
+      renewable,
+      reply: { kind: 'failed', ...describeFault(outcome.error, faultContext), sent: sent.sent },
+    };
   }
   const reply = await readReply(outcome, {
     step,
@@ -102,11 +117,12 @@ async function ask(line: Line, plan: Plan, step: HttpStep, prepared: Prepared): 
     redact: line.redact,
   });
   const usedUp = usedUpMs(joinHeaders(outcome.headers), line.clock.now(), line.rateLimit);
+  if (line.endsLogin(reply, scope.env)) return { own, renewable, reply, usedUpMs: usedUp };
   try {
     const next = redirected({ ...outcome, step, url: shownUrl }, line.redact);
-    return { own, reply, usedUpMs: usedUp, ...(next && { next }) };
+    return { own, renewable, reply, usedUpMs: usedUp, ...(next && { next }) };
   } catch (error) {
-    return { own, reply: { ...notSent(error), sent: true } };
+    return { own, renewable, reply: { ...notSent(error), sent: true } };
   }
 }
 
@@ -116,7 +132,7 @@ async function ask(line: Line, plan: Plan, step: HttpStep, prepared: Prepared): 
  */
 function afterRedirect(step: HttpStep, reply: StepReply, { request }: Prepared): StepReply {
   if (reply.kind === 'failed') return { ...reply, sent: true };
-  if (step.method === 'GET' || step.method === 'HEAD' || reply.ok) return reply;
+  if (isSafe(step) || reply.ok) return reply;
   const status = String(reply.response.status);
   return {
     kind: 'failed',

@@ -1,15 +1,20 @@
 // Compiling headers and other named texts of the HTTP format.
 
 import type { Compiler, Path } from '../../config/driver-format.ts';
-import type { TextTemplate } from '../../config/template.ts';
-import type { NamedText } from './compiled.ts';
+import { hasHole, type TextTemplate, type ValueTemplate } from '../../config/template.ts';
+import type { Json } from '../../exact-json.ts';
+import type { HeaderSource, NamedText } from './compiled.ts';
 import { headerNameFault, headerValueFault } from './header-rules.ts';
 
 export function compileHeaders(
-  raw: { [name: string]: string } | undefined,
+  raw: { [name: string]: string } | string | undefined,
   path: Path,
   compiler: Compiler,
-): readonly NamedText[] {
+): readonly HeaderSource[] {
+  if (typeof raw === 'string') {
+    const map = compileMap(raw, path, compiler);
+    return map === undefined ? [] : [{ map }];
+  }
   const seen = new Map<string, string>();
   return Object.entries(raw ?? {}).map(([name, value]) => {
     const at = [...path, name];
@@ -47,4 +52,14 @@ export function namedTexts(
     name,
     value: compiler.text([...path, name], value),
   }));
+}
+
+/** A map with holes, or one hole that gives a map. */
+export function compileMap(raw: unknown, path: Path, compiler: Compiler): ValueTemplate | undefined {
+  if (raw === undefined) return undefined;
+  const oneHole = typeof raw === 'string' && hasHole(raw);
+  const map = typeof raw === 'object' && raw !== null && !Array.isArray(raw);
+  if (!oneHole && !map) compiler.problem(path, 'must be a map, or a hole that gives a map');
+  // The file was read as JSON values only.
+  return compiler.value(path, raw as Json);
 }

@@ -2,11 +2,15 @@
 
 import type { Compiler } from '../../config/driver-format.ts';
 import type { Names } from '../../config/expression-names.ts';
+import { response } from '../../config/tool-names.ts';
 import type { Json } from '../../exact-json.ts';
-import { compileMap } from './compile-map.ts';
+import { compileMap } from './compile-headers.ts';
 import type { HttpStep } from './compiled.ts';
 import { defaultPages, mostPages, type Pages } from './pages.ts';
 import type { RawStep } from './shape.ts';
+
+/** As large as any reply may be. */
+const largestPage = 16 * 1024 * 1024;
 
 /** What `query` and `while` may read beside the reply: of the page that would be asked for next. */
 const names: Names = {
@@ -33,8 +37,8 @@ export function compilePages(
     compiler.problem(['pages'], `a page is a list, and read is ${step.read}`);
   if (raw.keep !== undefined || raw.unzip !== undefined)
     compiler.problem(['pages'], `can't stand beside ${raw.keep === undefined ? 'unzip' : 'keep'}`);
-  const reply = compiler.afterReply();
-  const counted = compiler.afterReply(names);
+  const reply = compiler.within([], { reply: { response }, maxBytes: largestPage });
+  const counted = compiler.within([], { reply: { response, ...names } });
   const compiled: Pages = {
     items: reply.expression(['pages', 'items'], pages.items, 'list'),
     next: pages.next === undefined ? undefined : reply.expression(['pages', 'next'], pages.next),

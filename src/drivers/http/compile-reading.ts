@@ -80,7 +80,9 @@ function compileEtag(
   else if (read === 'none') compiler.problem(['etag'], 'there is nothing to remember, as read is none');
   if (raw.keep !== undefined)
     compiler.problem(['etag'], "can't stand beside keep: only whole replies are remembered");
-  const own = Object.keys(raw.headers ?? {}).find((name) => /^(if-|range$)/i.test(name));
+  const own = Object.keys(typeof raw.headers === 'object' ? raw.headers : {}).find((name) =>
+    /^(if-|range$)/i.test(name),
+  );
   if (own !== undefined)
     compiler.problem(['headers', own], 'makes the request conditional itself', 'remove it, or etag');
   return true;

@@ -2,8 +2,8 @@
 
 import type { Compiler } from '../../config/driver-format.ts';
 import type { Json } from '../../exact-json.ts';
-import { checkHeaderValue, compileHeaders } from './compile-headers.ts';
-import { compileMap } from './compile-map.ts';
+import { compileAuth } from './compile-auth.ts';
+import { checkHeaderValue, compileHeaders, compileMap } from './compile-headers.ts';
 import { compilePages } from './compile-pages.ts';
 import { compileReading } from './compile-reading.ts';
 import type { HttpBody, HttpStep, HttpTarget, MultipartPart } from './compiled.ts';
@@ -11,24 +11,35 @@ import type { RawStep } from './shape.ts';
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'] as const;
 
-export function compileStep(raw: RawStep, compiler: Compiler): HttpStep {
-  const { method, target } = compileRequest(raw.request, compiler);
+/** Whether the step is one of a login: only there may the file name another host. */
+export type StepKind = 'job' | 'login';
+
+export function compileStep(raw: RawStep, compiler: Compiler, kind: StepKind = 'job'): HttpStep {
+  const { method, target } = compileRequest(raw.request, kind, compiler);
   const body = compileBody(raw, compiler);
   if (body !== undefined && /^(GET|HEAD)\s/.test(raw.request))
     compiler.problem(['request'], `a ${method} request has no body`, 'use query, or another method');
   const reading = compileReading(raw, method, compiler);
+  for (const field of ['pages', 'etag'] as const)
+    if (kind === 'login' && raw[field] !== undefined)
+      compiler.problem([field], 'a login is one reply, and never remembered');
   return {
     method,
     target,
     query: compileMap(raw.query, ['query'], compiler),
     headers: compileHeaders(raw.headers, ['headers'], compiler),
+    auth: raw.auth === 'none' ? 'none' : raw.auth && compileAuth(raw.auth, ['auth'], compiler),
     body,
     ...reading,
     pages: compilePages(raw, { method, target, read: reading.read }, compiler),
   };
 }
 
-function compileRequest(line: string, compiler: Compiler): Pick<HttpStep, 'method' | 'target'> {
+function compileRequest(
+  line: string,
+  kind: StepKind,
+  compiler: Compiler,
+): Pick<HttpStep, 'method' | 'target'> {
   const match = /^(\S+)(\s+)(.*)$/s.exec(line);
   const word = match?.[1] ?? line;
   const method = methods.find((name) => name === word);
@@ -51,16 +62,20 @@ function compileRequest(line: string, compiler: Compiler): Pick<HttpStep, 'metho
   } else if (match === null) compiler.problem(['request'], 'has no target', `for example ${method} /jobs`);
   const source = (match?.[3] ?? '/').trimEnd();
   const offset = line.length - (match?.[3] ?? '').length;
-  return { method: method ?? 'GET', target: compileTarget(source, offset, compiler) };
+  return { method: method ?? 'GET', target: compileTarget(source, offset, kind, compiler) };
 }
 
-function compileTarget(source: string, offset: number, compiler: Compiler): HttpTarget {
+function compileTarget(source: string, offset: number, kind: StepKind, compiler: Compiler): HttpTarget {
   const text = compiler.text(['request'], source, { secrets: false, offset });
   const literal = text.parts.filter((part) => typeof part === 'string').join('');
   if (/[\s\p{Cc}]/u.test(literal)) compiler.problem(['request'], 'the target holds white space', 'write %20');
   if (literal.includes('#'))
     compiler.problem(['request'], 'the target holds a fragment (#…), which is never sent');
   if (literal.includes('\\')) compiler.problem(['request'], 'the target holds a backslash');
+  if (kind === 'login' && /^(\$\{\{|https?:\/\/)/i.test(source)) {
+    if (text.parts.length === 1 && source === literal) checkFixedUrl(source, compiler);
+    return { kind: 'fixed', url: text };
+  }
   if (source.startsWith('$' + '{{')) return { kind: 'url', url: text };
   if (/^([a-z][a-z0-9+.-]*:)?\/\//i.test(source))
     compiler.problem(['request'], 'the target names a host', 'write a path under upstream.baseUrl');
@@ -68,6 +83,13 @@ function compileTarget(source: string, offset: number, compiler: Compiler): Http
   if (path.split('/').some((segment) => /^(\.|%2e){1,2}$/i.test(segment)))
     compiler.problem(['request'], 'the path holds a "." or ".." segment');
   return { kind: 'path', path: text };
+}
+
+function checkFixedUrl(source: string, compiler: Compiler): void {
+  const url = URL.parse(source);
+  if (url === null) compiler.problem(['request'], 'the target is no URL');
+  else if (url.username !== '' || url.password !== '')
+    compiler.problem(['request'], 'the target holds a user name or password', 'use auth and secrets');
 }
 
 function compileBody(raw: RawStep, compiler: Compiler): HttpBody | undefined {

@@ -1,29 +1,47 @@
 // Compiling `upstream:` of an HTTP adapter.
 
-import type { z } from 'zod';
 import type { Compiler, Path } from '../../config/driver-format.ts';
 import { hasHole } from '../../config/template.ts';
 import { parseDuration, parseSize } from '../../config/units.ts';
-import { checkHeaderName, compileHeaders, compileHeaderValue, namedTexts } from './compile-headers.ts';
+import { compileAuth } from './compile-auth.ts';
+import { compileHeaders, namedTexts } from './compile-headers.ts';
+import { compileJwt } from './compile-jwt.ts';
+import { compileLogin } from './compile-login.ts';
 import { compileRateLimit } from './compile-rate-limit.ts';
-import type { HttpAuth, HttpUpstream } from './compiled.ts';
-import type { authShape, RawUpstream } from './shape.ts';
+import { compileTls } from './compile-tls.ts';
+import type { HttpUpstream } from './compiled.ts';
+import { credentialNames, jwtNames } from './credential-names.ts';
+import type { RawUpstream } from './shape.ts';
+import type { RawAllowedHost } from './shape-auth.ts';
+import type { RawJwt } from './shape-jwt.ts';
+import type { RawLogin } from './shape-login.ts';
+import type { RawTls } from './shape-tls.ts';
 
 const defaultMaxBytes = 1024 * 1024;
 const largestMaxBytes = 16 * 1024 * 1024;
 
-export function compileUpstream(raw: RawUpstream, compiler: Compiler): HttpUpstream {
+export function compileUpstream(
+  raw: RawUpstream & RawTls & RawLogin & RawJwt,
+  compiler: Compiler,
+): HttpUpstream {
   checkBaseUrl(raw.baseUrl, compiler);
-  for (const [index, host] of (raw.allowHosts ?? []).entries())
-    checkHost(host, ['allowHosts', index], compiler);
+  const hosts = (raw.allowHosts ?? []).map((host, index) =>
+    compileHost(host, ['allowHosts', index], compiler),
+  );
+  const jwt = compileJwt(raw, compiler);
+  const login = compileLogin(raw, compiler.within([], { sent: jwtNames(jwt) }));
+  const sender = compiler.within([], { sent: credentialNames({ login, jwt }) });
   return {
     baseUrl: compiler.text(['baseUrl'], raw.baseUrl),
-    allowHosts: raw.allowHosts ?? [],
-    auth: raw.auth && compileAuth(raw.auth, compiler),
-    headers: compileHeaders(raw.headers, ['headers'], compiler),
-    query: namedTexts(raw.query, ['query'], compiler),
+    allowHosts: hosts.map(({ host }) => host),
+    credentialHosts: hosts.filter(({ credentials }) => credentials).map(({ host }) => host),
+    auth: raw.auth && compileAuth(raw.auth, ['auth'], sender),
+    headers: compileHeaders(raw.headers, ['headers'], sender),
+    query: namedTexts(raw.query, ['query'], sender),
+    jwt,
+    login,
     proxy: raw.proxy === undefined ? undefined : compiler.text(['proxy'], raw.proxy),
-    ca: raw.ca === undefined ? undefined : compiler.file(raw.ca),
+    tls: compileTls(raw, compiler),
     rateLimit: compileRateLimit(raw.rateLimit, compiler),
     timeouts: {
       connect: positive(raw.timeouts?.connect, 10_000, ['timeouts', 'connect'], compiler),
@@ -49,6 +67,19 @@ function checkBaseUrl(source: string, compiler: Compiler): void {
     compiler.problem(['baseUrl'], 'must not hold a query or a fragment', 'use upstream.query');
 }
 
+function compileHost(
+  raw: RawAllowedHost,
+  path: Path,
+  compiler: Compiler,
+): { host: string; credentials: boolean } {
+  if (typeof raw === 'string') {
+    checkHost(raw, path, compiler);
+    return { host: raw, credentials: false };
+  }
+  checkHost(raw.host, [...path, 'host'], compiler);
+  return { host: raw.host, credentials: raw.credentials ?? false };
+}
+
 function checkHost(host: string, path: Path, compiler: Compiler): void {
   if (
     /^(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*(:\d{1,5})?$/i.test(host) ||
@@ -60,36 +91,6 @@ function checkHost(host: string, path: Path, compiler: Compiler): void {
     `"${host}" is no host`,
     'write host, host:port or *.domain, without a scheme or path',
   );
-}
-
-function compileAuth(raw: z.infer<typeof authShape>, compiler: Compiler): HttpAuth | undefined {
-  const kinds = Object.keys(raw);
-  if (kinds.length !== 1) {
-    compiler.problem(['auth'], 'must hold exactly one of bearer, basic, header, query');
-    return undefined;
-  }
-  if (raw.bearer !== undefined)
-    return { kind: 'bearer', token: compiler.text(['auth', 'bearer'], raw.bearer) };
-  if (raw.basic !== undefined)
-    return {
-      kind: 'basic',
-      username: compiler.text(['auth', 'basic', 'username'], raw.basic.username),
-      password: compiler.text(['auth', 'basic', 'password'], raw.basic.password),
-    };
-  if (raw.header !== undefined) {
-    checkHeaderName(raw.header.name, ['auth', 'header', 'name'], compiler);
-    return {
-      kind: 'header',
-      name: raw.header.name,
-      value: compileHeaderValue(raw.header.value, ['auth', 'header', 'value'], compiler),
-    };
-  }
-  if (raw.query === undefined) return undefined;
-  return {
-    kind: 'query',
-    name: raw.query.name,
-    value: compiler.text(['auth', 'query', 'value'], raw.query.value),
-  };
 }
 
 function positive(text: string | undefined, fallback: number, path: Path, compiler: Compiler): number {

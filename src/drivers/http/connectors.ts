@@ -13,6 +13,10 @@ export interface ConnectorOptions {
   timeout: number;
   /** PEM certificates to trust; undefined: the default ones. */
   ca: string[] | undefined;
+  /** Shown to a host that asks for it; never to a proxy. */
+  client: { cert: string; key: string; passphrase?: string } | undefined;
+  /** The name the host's certificate must have; undefined: the host's own. */
+  servername: string | undefined;
   /** How names are resolved. Default: the system's way. */
   lookup: LookupFunction | undefined;
 }
@@ -22,13 +26,16 @@ export class ConnectRefused extends Error {
   override readonly name = 'ConnectRefused';
 }
 
-export function directConnector({ timeout, ca, lookup }: ConnectorOptions): Connector {
-  return buildConnector({
+export function directConnector({ timeout, ca, client, servername, lookup }: ConnectorOptions): Connector {
+  const connect = buildConnector({
     timeout,
     allowH2: false,
     ...(ca && { ca }),
+    ...client,
     ...(lookup && { lookup }),
   } as buildConnector.BuildOptions);
+  if (servername === undefined) return connect;
+  return (target, callback) => connect({ ...target, servername }, callback);
 }
 
 /**
@@ -59,7 +66,7 @@ export function guardedConnector(options: ConnectorOptions): Connector {
  * the proxy, so its address can't be checked here.
  */
 export function tunnelConnector(proxy: URL, guarded: boolean, options: ConnectorOptions): Connector {
-  const toProxy = directConnector(options);
+  const toProxy = directConnector({ ...options, client: undefined, servername: undefined });
   const secure = directConnector(options);
   return (target, callback) => {
     if (guarded && isIP(target.hostname) !== 0 && isPrivateAddress(target.hostname)) {

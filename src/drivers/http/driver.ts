@@ -5,6 +5,7 @@ import type { Driver } from '../driver.ts';
 import type { HttpStep, HttpUpstream } from './compiled.ts';
 import { connectHttp, type HttpOptions } from './connection.ts';
 import { httpFormat } from './format.ts';
+import { jwtFault } from './jwt.ts';
 import { RequestFault } from './request-fault.ts';
 import { parseBase } from './target.ts';
 
@@ -12,10 +13,10 @@ import { parseBase } from './target.ts';
 export function createHttpDriver(options: HttpOptions = {}): Driver<HttpUpstream, HttpStep> {
   return {
     format: httpFormat,
-    verify: ({ baseUrl }, values) => {
+    verify: ({ baseUrl, jwt }, values) => {
       try {
         parseBase(baseUrl.render(values));
-        return undefined;
+        return jwtFault(jwt, values);
       } catch (error) {
         if (error instanceof RequestFault || error instanceof EvaluationFault) return error.message;
         throw error;

@@ -61,8 +61,8 @@ function sizeOf({ body, headers }: Remembered): number {
 
 /** The whole request is the key, credentials included; as a digest, so that it holds no secret. */
 export function requestKey({ request }: Prepared): string {
-  const { method, url, headers } = request;
+  const { method, url, headers, sign } = request;
   return createHash('sha256')
-    .update(JSON.stringify([method, url.href, Object.entries(headers).sort()]))
+    .update(JSON.stringify([method, url.href, Object.entries(headers).sort(), sign]))
     .digest('base64');
 }

@@ -51,10 +51,26 @@ export function describeFault(error: Error, context: FaultContext): Fault {
     case 'UND_ERR_NOT_SUPPORTED':
       return { code: 'invalid_request', reason: `the request to ${where} is not legal HTTP` };
   }
+  if (refusesCertificate(error)) {
+    return {
+      code: 'credential',
+      reason: `${where} refuses the client certificate (${code}); see upstream.tls`,
+    };
+  }
   if (!sent) return { code: 'connect', reason: connectSentence(code, where, timeouts) };
   if (code.startsWith('HPE_'))
     return { code: 'reset', reason: `${where} sent something that is not HTTP (${code})` };
   return { code: 'reset', reason: `${where} closed the connection before its reply was complete` };
+}
+
+/**
+ * The host ended the handshake over the client's certificate, or for want of one. With TLS 1.3 that arrives after the
+ * request was written, which nobody has read then.
+ */
+export function refusesCertificate(error: Error): boolean {
+  return /^ERR_SSL_\w+_ALERT_(CERTIFICATE_\w+|BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)$/.test(
+    codeOf(error),
+  );
 }
 
 /** The other side closed an open connection. */

@@ -1,6 +1,10 @@
 // Redirects that a step follows: the request that a reply sends it to, and when it goes too far.
 
-import type { HttpStep } from './compiled.ts';
+import type { Scope } from '../../config/expression.ts';
+import { readsSecret } from '../../config/expression-names.ts';
+import type { Json } from '../../exact-json.ts';
+import type { HeaderSource, HttpStep } from './compiled.ts';
+import { headerReads } from './credentials.ts';
 import type { RawHeaders } from './exchange.ts';
 import { fixedTarget } from './fixed-target.ts';
 import { nextUrl } from './next-url.ts';
@@ -44,11 +48,24 @@ export function redirected(
     target: fixedTarget(to.href, 'the redirect'),
     query: undefined,
     body: undefined,
-    headers: step.headers.filter(
-      ({ name }) => !(elsewhere && personal.test(name)) && (safe || !/^content-/i.test(name)),
-    ),
+    headers: step.headers.flatMap((source) => {
+      // What reads a secret is left to the request, which knows where secrets may go.
+      const told = elsewhere && !readsSecret(headerReads(source));
+      return without(source, (name) => (told && personal.test(name)) || (!safe && /^content-/i.test(name)));
+    }),
   };
 }
 
 /** They say who asks, whether or not a secret stands in them. */
 const personal = /^(authorization|cookie)$/i;
+
+function without(source: HeaderSource, unwanted: (name: string) => boolean): HeaderSource[] {
+  if ('name' in source) return unwanted(source.name) ? [] : [source];
+  const { map } = source;
+  const render = (scope: Scope): Json | undefined => {
+    const headers = map.render(scope);
+    if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) return headers;
+    return Object.fromEntries(Object.entries(headers).filter(([name]) => !unwanted(name)));
+  };
+  return [{ map: { reads: map.reads, render } }];
+}

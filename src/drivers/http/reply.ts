@@ -3,6 +3,7 @@
 import type { Json, JsonObject } from '../../exact-json.ts';
 import type { StepReply } from '../driver.ts';
 import type { HttpStep } from './compiled.ts';
+import { cookiesOf } from './cookies.ts';
 import type { EntryPattern } from './entry-pattern.ts';
 import { type Exchange, ExchangeLimit } from './exchange.ts';
 import { atBorders, type Extent, extentOf } from './extent.ts';
@@ -56,6 +57,7 @@ export async function readReply(
         status: BigInt(status),
         headers: headers as JsonObject,
         body: read.body,
+        cookies: cookiesOf(raw.headers['set-cookie'], context.now),
         url: context.url,
         truncated,
         ...(bytes !== undefined && { bytes: BigInt(bytes) }),

@@ -1,12 +1,14 @@
 // One request, complete and checked, out of an adapter's upstream, a step and the values at hand.
 
 import type { Scope } from '../../config/expression.ts';
+import { readsSecret } from '../../config/expression-names.ts';
 import { bodyReads, renderBody } from './body.ts';
 import type { HttpStep, HttpUpstream, ReadKind } from './compiled.ts';
-import { renderAdditions } from './credentials.ts';
+import { additionsFor, headerReads, renderAdditions, renderHeaders } from './credentials.ts';
 import { type Headers, setHeader } from './headers.ts';
 import { encodePairs, joinQueries, type Pair, pairsOf, withoutPairs } from './query.ts';
 import { RequestFault } from './request-fault.ts';
+import type { SigV4Credentials } from './sigv4.ts';
 import { parseBase, renderTarget, type Target } from './target.ts';
 
 export interface BuiltRequest {
@@ -17,8 +19,12 @@ export interface BuiltRequest {
   shownUrl: string;
   headers: { [name: string]: string };
   body: Buffer | undefined;
-  /** False on any origin but the upstream's own: then it carries no credential. */
+  /** To be signed with these when it goes out. */
+  sign: SigV4Credentials | undefined;
+  /** On the upstream's own origin: what it says of limits holds for the upstream. */
   own: boolean;
+  /** Credentials go there; elsewhere the request carries none. */
+  trusted: boolean;
   /** The host was admitted by a wildcard only: its address must be public. */
   guarded: boolean;
 }
@@ -35,35 +41,44 @@ export function buildRequest(
   ownHeaders: { [name: string]: string } = {},
 ): BuiltRequest {
   const base = parseBase(upstream.baseUrl.render({ env: scope.env, secrets: scope.secrets }));
-  const target = renderTarget(step.target, base, upstream.allowHosts, scope);
-  const own = target.admission === 'own';
-  if (!own) refuseSecretsElsewhere(step, target);
+  const target = renderTarget(step.target, base, upstream, scope);
+  const { trusted } = target;
+  if (!trusted) refuseSecretsElsewhere(step, target);
 
-  const added = renderAdditions(upstream, scope);
+  const added = renderAdditions(additionsFor(upstream, step, target), scope);
   const body = step.body && renderBody(step.body, scope);
   const headers: Headers = new Map();
   setHeader(headers, 'accept', step.unzip === undefined ? accept[step.read] : '*/*');
   setHeader(headers, 'user-agent', 'taskferry');
   if (body !== undefined) setHeader(headers, 'content-type', body.contentType);
-  if (own)
+  if (trusted)
     for (const [name, value] of [...added.headers, ...added.auth.headers]) setHeader(headers, name, value);
-  for (const { name, value } of step.headers) {
-    if (own || !readsSecret(value.reads)) setHeader(headers, name, value.render(scope));
-  }
+  const ownSources = step.headers.filter((source) => trusted || !readsSecret(headerReads(source)));
+  for (const [name, value] of renderHeaders(ownSources, scope)) setHeader(headers, name, value);
   for (const [name, value] of Object.entries(ownHeaders)) setHeader(headers, name, value);
   if (body?.fixedType) setHeader(headers, 'content-type', body.contentType);
   // A compressed reply could unfold to any size; whoever sends one anyway is decoded with a limit.
   setHeader(headers, 'accept-encoding', 'identity');
 
   const stepQuery = pairsOf(step.query?.render(scope), 'query');
-  const { shown, sent } = assembleQuery(target.query, stepQuery, step, added.query, added.auth.query, own);
+  const { shown, sent } = assembleQuery(
+    target.query,
+    stepQuery,
+    step,
+    added.query,
+    added.auth.query,
+    trusted,
+  );
   return {
     method: step.method,
     url: new URL(`${target.origin}${target.path}${sent === '' ? '' : `?${sent}`}`),
     shownUrl: `${target.origin}${target.path}${shown === '' ? '' : `?${shown}`}`,
     headers: Object.fromEntries(headers),
     body: body?.bytes,
-    own,
+    // A step that sends an Authorization of its own has replaced the upstream's.
+    sign: trusted && !headers.has('authorization') ? added.auth.sign : undefined,
+    own: target.admission === 'own',
+    trusted,
     guarded: target.admission === 'wildcard',
   };
 }
@@ -83,14 +98,14 @@ function assembleQuery(
   step: HttpStep,
   upstreamQuery: readonly Pair[],
   authQuery: readonly Pair[],
-  own: boolean,
+  trusted: boolean,
 ): { shown: string; sent: string } {
   const credential = ([name, value]: Pair): boolean =>
     [...upstreamQuery, ...authQuery].some(([n, v]) => n === name && v === value);
   // A URL out of a reply may repeat what the adapter added to the request before; it must not travel on.
   const clean = withoutPairs(targetQuery, (name, value) => credential([name, value]));
   const shown = joinQueries(clean, step.query && readsSecret(step.query.reads) ? '' : encodePairs(stepQuery));
-  if (!own) return { shown, sent: shown };
+  if (!trusted) return { shown, sent: shown };
 
   const authNames = new Set(authQuery.map(([name]) => name));
   const target = withoutPairs(clean, (name) => authNames.has(name));
@@ -112,9 +127,4 @@ function refuseSecretsElsewhere(step: HttpStep, target: Target): void {
       `the step sends a secret in its query or body, but its URL points at ${target.origin}, which is not the upstream`,
     );
   }
-}
-
-function readsSecret(reads: ReadonlySet<string>): boolean {
-  for (const name of reads) if (name === 'secrets' || name.startsWith('secrets.')) return true;
-  return false;
 }

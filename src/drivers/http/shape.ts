@@ -3,28 +3,17 @@
 import { z } from 'zod';
 import { cel, duration, oneOrMany, size, strict, structure, template } from '../../config/shape.ts';
 import { resetForms } from './rate-limit.ts';
+import { allowHostsShape, authShape, stepAuthShape } from './shape-auth.ts';
 
 const texts = (description: string): z.ZodRecord<z.ZodString, z.ZodString> =>
   z.record(z.string(), z.string()).describe(description);
 
-export const authShape = strict(
-  {
-    bearer: template('Token, sent as Authorization: Bearer.').optional(),
-    basic: strict({ username: template('User name.'), password: template('Password.') })
-      .describe('Sent as Authorization: Basic.')
-      .optional(),
-    header: strict({ name: z.string().describe('Header name.'), value: template('Header value.') })
-      .describe("A header of the system's own.")
-      .optional(),
-    query: strict({
-      name: z.string().min(1).describe('Parameter name.'),
-      value: template('Parameter value.'),
+const headers = (description: string): z.ZodType<string | { [name: string]: string }> =>
+  z
+    .union([z.record(z.string(), z.string()), z.string()], {
+      error: 'must be a map of texts, or a hole that gives a map',
     })
-      .describe('A query parameter.')
-      .optional(),
-  },
-  `must be a map, for example { bearer: "$${'{{ secrets.API_TOKEN }}'}" }`,
-);
+    .describe(`${description} A map, or one hole that gives a map.`);
 
 const rateLimitShape = strict(
   {
@@ -42,21 +31,15 @@ const rateLimitShape = strict(
 
 export const upstreamShape = {
   baseUrl: template('Absolute http(s) URL; its path comes before every request path. Reads env and secrets.'),
-  allowHosts: z
-    .array(z.string())
+  allowHosts: allowHostsShape
     .describe(
       'Further hosts (host, host:port, *.domain) that a URL out of a reply may point at. Default: none.',
     )
     .optional(),
   auth: authShape.describe('How requests prove who they are: exactly one kind.').optional(),
-  headers: texts('Headers of every request.').optional(),
+  headers: headers('Headers of every request.').optional(),
   query: texts('Query parameters of every request.').optional(),
   proxy: template('Proxy URL. Default: HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the process.').optional(),
-  ca: z
-    .string()
-    .min(1)
-    .describe('PEM file of a certificate authority to trust as well, relative to this file.')
-    .optional(),
   rateLimit: oneOrMany(rateLimitShape)
     .describe('Where else the upstream tells its limits. The headers that many APIs share are known.')
     .optional(),
@@ -98,7 +81,8 @@ export const stepShape = {
   query: structure(
     'Query parameters: a map, or one hole that gives a map. A list repeats the parameter.',
   ).optional(),
-  headers: texts('Headers of this request.').optional(),
+  headers: headers('Headers of this request.').optional(),
+  auth: stepAuthShape.optional(),
   json: structure('JSON body: a structure with holes.').optional(),
   form: structure('Form body: a map, or one hole that gives a map.').optional(),
   text: z

@@ -1,8 +1,6 @@
 // The sockets of one connection: pools per route and origin, kept alive, closed together.
 
-import { readFileSync } from 'node:fs';
 import type { LookupFunction } from 'node:net';
-import { getCACertificates } from 'node:tls';
 import { Agent, Client, type Dispatcher } from 'undici';
 import {
   type Connector,
@@ -12,6 +10,8 @@ import {
   guardedConnector,
   tunnelConnector,
 } from './connectors.ts';
+import { isReset, refusesCertificate } from './faults.ts';
+import type { TlsMaterial } from './tls-material.ts';
 
 /** How a request reaches its host. */
 export interface Route {
@@ -21,6 +21,8 @@ export interface Route {
   guarded: boolean;
   /** Tunnel through this proxy. */
   tunnel: URL | undefined;
+  /** own: the upstream itself. trusted: another host that gets credentials. other: gets no client certificate. */
+  peer: 'own' | 'trusted' | 'other';
 }
 
 /** What is known of a failure beyond its error. */
@@ -29,34 +31,38 @@ interface FailureFacts {
   connecting: boolean;
   /** The socket had been opened for an earlier request. */
   keptAlive: boolean;
+  /** The host's own word for it, where the client lost it: it refused the client certificate of a new socket. */
+  refusal: Error | undefined;
 }
 
 export interface Sockets {
-  /** A dispatcher with kept-alive sockets. @throws ConnectRefused when the CA file can't be read. */
+  /** A dispatcher with kept-alive sockets. @throws ConnectRefused, RequestFault when certificates can't be used. */
   pooled(route: Route): Dispatcher;
   /** A dispatcher for a single request on a new socket; the caller destroys it. */
   fresh(route: Route): Dispatcher;
   /** A mark to hand to {@link Sockets.facts}, taken before a request is dispatched. */
   mark(): number;
-  facts(error: Error, mark: number): FailureFacts;
+  facts(error: Error, mark: number, origin: string): FailureFacts;
   /** Destroys all sockets; exchanges under way fail. */
   close(): Promise<void>;
 }
 
 export interface SocketOptions {
   connectTimeout: number;
-  /** PEM file. */
-  caFile: string | undefined;
+  material(): TlsMaterial;
   lookup: LookupFunction | undefined;
 }
 
-export function createSockets({ connectTimeout, caFile, lookup }: SocketOptions): Sockets {
+export function createSockets({ connectTimeout, material, lookup }: SocketOptions): Sockets {
   const agents = new Map<string, Agent>();
   const connectErrors = new WeakSet<Error>();
   /** For errors of open sockets: how many sockets had been opened when theirs was. */
   const openedAt = new WeakMap<Error, number>();
+  /** By origin: the last socket whose client certificate was refused. */
+  const refusals = new Map<string, { serial: number; error: Error }>();
   let opened = 0;
-  let ca: string[] | undefined;
+  const retired = new Set<Agent>();
+  let version: number | undefined;
 
   const watched =
     (connect: Connector): Connector =>
@@ -69,21 +75,47 @@ export function createSockets({ connectTimeout, caFile, lookup }: SocketOptions)
           return;
         }
         const serial = ++opened;
-        socket.on('error', (failure) => openedAt.set(failure, serial));
+        socket.on('error', (error) => {
+          openedAt.set(error, serial);
+          if (refusesCertificate(error))
+            refusals.set(`${target.protocol}//${target.host}`, { serial, error });
+        });
         callback(null, socket);
       });
     };
 
-  const connector = ({ guarded, tunnel }: Route): Connector => {
-    if (caFile !== undefined && ca === undefined) ca = [...getCACertificates('default'), readCa(caFile)];
-    const options: ConnectorOptions = { timeout: connectTimeout, ca, lookup };
+  const connector = ({ guarded, tunnel, peer }: Route): Connector => {
+    const { ca, client, servername } = material();
+    const options: ConnectorOptions = {
+      timeout: connectTimeout,
+      ca,
+      client: peer === 'other' ? undefined : client,
+      servername: peer === 'own' ? servername : undefined,
+      lookup,
+    };
     if (tunnel !== undefined) return watched(tunnelConnector(tunnel, guarded, options));
     return watched(guarded ? guardedConnector(options) : directConnector(options));
   };
 
+  /** Exchanges under way end as they are; nothing new goes over sockets of another certificate. */
+  const retireIfChanged = (now: number): void => {
+    if (version !== now) {
+      for (const agent of agents.values()) {
+        retired.add(agent);
+        agent.close().then(
+          () => retired.delete(agent),
+          () => retired.delete(agent),
+        );
+      }
+      agents.clear();
+    }
+    version = now;
+  };
+
   return {
     pooled(route) {
-      const key = `${route.guarded} ${route.tunnel?.href ?? ''}`;
+      retireIfChanged(material().version);
+      const key = `${route.peer} ${route.guarded} ${route.tunnel?.href ?? ''}`;
       let agent = agents.get(key);
       if (agent === undefined) {
         agent = new Agent({
@@ -98,25 +130,19 @@ export function createSockets({ connectTimeout, caFile, lookup }: SocketOptions)
     },
     fresh: (route) => new Client(route.origin, { connect: connector(route), pipelining: 1, allowH2: false }),
     mark: () => opened,
-    facts: (error, mark) => ({
-      connecting: connectErrors.has(error),
-      keptAlive: (openedAt.get(error) ?? Number.POSITIVE_INFINITY) <= mark,
-    }),
+    facts: (error, mark, origin) => {
+      const refusal = refusals.get(origin);
+      return {
+        connecting: connectErrors.has(error),
+        keptAlive: (openedAt.get(error) ?? Number.POSITIVE_INFINITY) <= mark,
+        refusal: refusal !== undefined && refusal.serial > mark && isReset(error) ? refusal.error : undefined,
+      };
+    },
     async close() {
-      await Promise.all([...agents.values()].map((agent) => agent.destroy()));
+      await Promise.all([...agents.values(), ...retired].map((agent) => agent.destroy()));
     },
   };
 }
 
 /** Milliseconds after which a pool opens new sockets, so that a host that moved is found again. */
 const socketLifetime = 5 * 60_000;
-
-function readCa(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new ConnectRefused(
-      `upstream.ca can't be read: ${file} (${(error as NodeJS.ErrnoException).code ?? error})`,
-    );
-  }
-}

@@ -2,7 +2,7 @@
 
 import type { Expression, Scope } from '../../config/expression.ts';
 import type { TextTemplate } from '../../config/template.ts';
-import type { HttpTarget } from './compiled.ts';
+import type { HttpTarget, HttpUpstream } from './compiled.ts';
 import { type Admission, admit, hostAndPort } from './origins.ts';
 import { encodeHole, encodePathHole, hasControl, refuseDotSegments } from './path-encode.ts';
 import { joinQueries } from './query.ts';
@@ -15,7 +15,10 @@ export interface Target {
   path: string;
   /** Encoded, without the question mark; may be empty. */
   query: string;
-  admission: Admission;
+  /** `fixed`: a login's own address, which the file names. */
+  admission: Admission | 'fixed';
+  /** Credentials may go there: the upstream itself, hosts that are said to get them, and what the file names. */
+  trusted: boolean;
 }
 
 /** @throws RequestFault when `text` is no absolute http(s) URL, or carries a user, a query or a fragment. */
@@ -34,32 +37,35 @@ export function parseBase(text: string): URL {
   return url;
 }
 
+/** Which hosts a URL may point at. */
+export type Hosts = Pick<HttpUpstream, 'allowHosts' | 'credentialHosts'>;
+
 /**
  * @throws RequestFault when the URL would leave the base path or the admitted hosts.
  * @throws EvaluationFault
  */
-export function renderTarget(
-  target: HttpTarget,
-  base: URL,
-  allowHosts: readonly string[],
-  scope: Scope,
-): Target {
-  return target.kind === 'path'
-    ? underBase(target.path, base, scope)
-    : chosenByReply(target.url, base, allowHosts, scope);
+export function renderTarget(target: HttpTarget, base: URL, hosts: Hosts, scope: Scope): Target {
+  switch (target.kind) {
+    case 'path':
+      return underBase(target.path, base, scope);
+    case 'url':
+      return chosenByReply(target.url, base, hosts, scope);
+    case 'fixed':
+      return namedByFile(target.url, base, scope);
+  }
 }
 
 function underBase(template: TextTemplate, base: URL, scope: Scope): Target {
   const [path, query] = cutQuery(renderParts(template.parts, scope));
   const prefix = base.pathname.replace(/\/+$/, '');
   const joined = path === '' ? base.pathname : `${prefix}/${path.replace(/^\//, '')}`;
-  return { ...settle(base.origin, joined, query), admission: 'own' };
+  return { ...settle(base.origin, joined, query), admission: 'own', trusted: true };
 }
 
 function chosenByReply(
   template: TextTemplate,
   base: URL,
-  allowHosts: readonly string[],
+  { allowHosts, credentialHosts }: Hosts,
   scope: Scope,
 ): Target {
   const [first, ...rest] = template.parts;
@@ -74,7 +80,34 @@ function chosenByReply(
     );
   }
   const [path, query] = addTail(url, renderParts(rest, scope));
-  return { ...settle(url.origin, path, query), admission };
+  const trusted = admission === 'own' || (keepsSecrecy(url, base) && admits(url, base, credentialHosts));
+  return { ...settle(url.origin, path, query), admission, trusted };
+}
+
+/** The URL is written in the file, or is given by a variable, whole or up to what follows. */
+function namedByFile(template: TextTemplate, base: URL, scope: Scope): Target {
+  const [first, ...rest] = template.parts;
+  if (first === undefined) throw new RequestFault('the request line holds no URL');
+  const start = typeof first === 'string' ? fixedText(first) : first.evaluate(scope);
+  const text = `${String(start ?? '').trim()}${renderParts(rest, scope)}`;
+  const [whole, path = '/', query = ''] = /^https?:\/\/[^/?#\\]+(\/[^?#]*)?(?:\?([^#]*))?$/i.exec(text) ?? [];
+  const url = whole === undefined ? null : URL.parse(whole);
+  if (url === null || url.username !== '' || url.password !== '') {
+    throw new RequestFault(
+      `${template.source} is not an absolute http or https URL without user, password and fragment`,
+    );
+  }
+  const admission = url.origin === base.origin ? 'own' : 'fixed';
+  return { ...settle(url.origin, path, query), admission, trusted: true };
+}
+
+/** Credentials never leave https for plain http. */
+function keepsSecrecy(url: URL, base: URL): boolean {
+  return url.protocol === 'https:' || base.protocol === 'http:';
+}
+
+function admits(url: URL, base: URL, hosts: readonly string[]): boolean {
+  return admit(url, base, hosts) !== undefined;
 }
 
 function absoluteUrl(first: Expression, scope: Scope): URL {
@@ -127,7 +160,7 @@ function cutQuery(text: string): [path: string, query: string] {
 }
 
 /** Lets the URL parser encode what the fixed text left raw, and makes sure it changed nothing else. */
-function settle(origin: string, path: string, query: string): Omit<Target, 'admission'> {
+function settle(origin: string, path: string, query: string): Pick<Target, 'origin' | 'path' | 'query'> {
   refuseDotSegments(path);
   const url = URL.parse(`${origin}${path}${query === '' ? '' : `?${query}`}`);
   if (url === null || url.origin !== origin || segments(url.pathname) !== segments(path)) {

@@ -7,7 +7,7 @@ import type { Schedule, Task, Trouble } from '../task.ts';
 export interface Context {
   /** Wall time. */
   now: number;
-  plan: Pick<ToolPlan, 'timing' | 'canCancel' | 'escalations' | 'createSteps' | 'stages'>;
+  plan: Pick<ToolPlan, 'timing' | 'canCancel' | 'cleansUp' | 'escalations' | 'createSteps' | 'stages'>;
   /** The poll interval in force. */
   intervalMs: number;
   /** From [0, 1), for jitter. */

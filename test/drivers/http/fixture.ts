@@ -1,5 +1,6 @@
 // Upstreams, steps and connections for the HTTP driver's tests.
 
+import type { ServerOptions } from 'node:https';
 import { onTestFinished } from 'vitest';
 import type { TextTemplate } from '../../../src/config/template.ts';
 import type { ConnectContext, Connection, StepReply } from '../../../src/drivers/driver.ts';
@@ -9,17 +10,32 @@ import type { JsonObject } from '../../../src/exact-json.ts';
 import { type Handler, startHttpServer, type TestServer } from '../../helpers/http-server.ts';
 import { fixed, text } from '../../helpers/templates.ts';
 
-export type UpstreamParts = Partial<Omit<HttpUpstream, 'baseUrl'>> & { baseUrl?: string };
+export type UpstreamParts = Partial<Omit<HttpUpstream, 'baseUrl'>> & {
+  baseUrl?: string;
+  /** A PEM file. */
+  ca?: string;
+};
 
-export function upstream({ baseUrl = 'http://127.0.0.1:1', ...rest }: UpstreamParts = {}): HttpUpstream {
+const noTls = {
+  ca: undefined,
+  cert: undefined,
+  key: undefined,
+  passphrase: undefined,
+  servername: undefined,
+};
+
+export function upstream({ baseUrl = 'http://127.0.0.1:1', ca, ...rest }: UpstreamParts = {}): HttpUpstream {
   return {
     baseUrl: fixed(baseUrl),
     allowHosts: [],
+    credentialHosts: [],
     auth: undefined,
     headers: [],
     query: [],
+    jwt: [],
+    login: undefined,
     proxy: undefined,
-    ca: undefined,
+    tls: ca === undefined ? undefined : { ...noTls, ca: { field: 'upstream.ca', file: ca } },
     rateLimit: [],
     timeouts: { connect: 1000, headers: 1000, body: 1000 },
     maxBytes: 1024 * 1024,
@@ -34,6 +50,7 @@ export function step(path: TextTemplate, rest: Partial<HttpStep> = {}): HttpStep
     target: { kind: 'path', path },
     query: undefined,
     headers: [],
+    auth: undefined,
     body: undefined,
     read: 'json',
     unzip: undefined,
@@ -69,7 +86,7 @@ export function connect(
 }
 
 /** A server that is closed with the test. */
-export async function serve(handler?: Handler, tls?: { key: string; cert: string }): Promise<TestServer> {
+export async function serve(handler?: Handler, tls?: ServerOptions): Promise<TestServer> {
   const server = await startHttpServer(handler, tls);
   onTestFinished(() => server.close());
   return server;

@@ -4,6 +4,7 @@
 import { describe, expect, it } from 'vitest';
 import { loadAdapter } from '../../../src/config/load.ts';
 import type { HttpStep, HttpUpstream } from '../../../src/drivers/http/compiled.ts';
+import { renderHeaders } from '../../../src/drivers/http/credentials.ts';
 import { httpFormat } from '../../../src/drivers/http/format.ts';
 import { formatProblem } from '../../../src/errors.ts';
 
@@ -148,7 +149,7 @@ describe('bodies', () => {
 describe('headers', () => {
   it('are texts', () => {
     const { headers } = step('{ request: GET /x, headers: { X-Job: "${{ args.job }}" } }');
-    expect(headers.map(({ name, value }) => [name, value.render(scope)])).toEqual([['X-Job', 'a/b']]);
+    expect(renderHeaders(headers, scope)).toEqual([['X-Job', 'a/b']]);
   });
 
   it.each([
@@ -171,7 +172,7 @@ describe('the upstream', () => {
       headers: [],
       query: [],
       proxy: undefined,
-      ca: undefined,
+      tls: undefined,
       timeouts: { connect: 10_000, headers: 30_000, body: 30_000 },
       maxBytes: 1_048_576,
     });
@@ -198,7 +199,7 @@ describe('the upstream', () => {
     ['baseUrl: "ci.${{ env.HOST }}"', 'must start with http://, https:// or a hole'],
     ['baseUrl: "https://ci.example.com/?a=b"', 'must not hold a query or a fragment'],
     ['baseUrl: "https://${{ args.job }}"', '"args" can\'t be read here'],
-    ['baseUrl: "https://x", auth: {}', 'must hold exactly one of bearer, basic, header, query'],
+    ['baseUrl: "https://x", auth: {}', 'must hold exactly one of bearer, basic, header, query, sigv4'],
     ['baseUrl: "https://x", auth: { header: { name: "a b", value: x } }', '"a b" is no header name'],
     ['baseUrl: "https://x", auth: { header: { name: X-Key, value: "ключ" } }', wrongValue],
     ['baseUrl: "https://x", allowHosts: ["*"]', '"*" is no host'],

@@ -180,7 +180,13 @@ describe('a tunnel', () => {
 });
 
 describe('the address check', () => {
-  const options = { timeout: 1000, ca: undefined, lookup: undefined };
+  const options = {
+    timeout: 1000,
+    ca: undefined,
+    client: undefined,
+    servername: undefined,
+    lookup: undefined,
+  };
   const target = (hostname: string, port: number) => ({
     hostname,
     host: hostname,
