@@ -15,15 +15,14 @@ export interface ServedAdapter {
   /** The name it is served under; stored tasks, budgets and metrics go by it. */
   name: string;
   adapter: Adapter;
-  prefix: string;
   /** Adapter's name of a variable to ours. */
   env: { readonly [name: string]: string };
   /** The tools that are offered. Tasks of others are still followed. */
-  tools: readonly ServedTool[];
+  tools: readonly NamedTool[];
   variables: Variables;
 }
 
-export interface ServedTool {
+export interface NamedTool {
   /** `prefix` and the tool's key. */
   name: string;
   tool: Tool;
@@ -156,12 +155,10 @@ function serve(
   problems.push(...variableProblems(adapter, variables, entry.env));
   const tools = adapter.tools
     .filter(({ key }) => entry.tools === undefined || entry.tools.includes(key))
-    .map((tool): ServedTool => ({ name: `${entry.prefix}${tool.key}`, tool }));
+    .map((tool): NamedTool => ({ name: `${entry.prefix}${tool.key}`, tool }));
   for (const { name } of tools) checkFullName(name, entry, problems, warnings);
   const name = entry.as ?? adapter.name;
-  return [
-    { name, adapter, prefix: entry.prefix, env: entry.env, tools, variables, entry, lines: loaded.toolLines },
-  ];
+  return [{ name, adapter, env: entry.env, tools, variables, entry, lines: loaded.toolLines }];
 }
 
 function checkFullName(name: string, entry: AdapterEntry, problems: Problem[], warnings: Problem[]): void {

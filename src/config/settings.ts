@@ -9,8 +9,6 @@ import type { LogLevel } from './settings-schema.ts';
 import { namedVariable } from './variables.ts';
 
 export interface Settings {
-  /** Absolute path of the settings file, if any. */
-  file: string | undefined;
   listen: {
     /** Default 127.0.0.1. */
     host: string;
@@ -63,7 +61,6 @@ export function loadSettings({ flags, environment, cwd }: SettingsSources): Load
   });
   const fileEntries = fromFile ? entriesOfFile(fromFile) : [];
   const settings: Settings = {
-    file,
     listen: {
       host: from.host ?? raw?.listen?.host ?? '127.0.0.1',
       port: from.port ?? raw?.listen?.port ?? 3737,

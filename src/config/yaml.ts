@@ -22,8 +22,6 @@ export interface YamlSource {
   file: string;
   /** Numbers are JavaScript numbers: spellings that lose digits were refused. */
   value: Json;
-  /** Whether the file has a value at `path`. */
-  has(path: Path): boolean;
   /**
    * A problem at a place of the file; a path that isn't there falls back to its nearest parent.
    * `key`: point at the key instead of the value. `offset`: index into the text value at `path`.
@@ -84,7 +82,6 @@ export function parseYaml(
   const source: YamlSource = {
     file,
     value,
-    has: (path) => places.has(keyOf(path)),
     problem: (path, message, options = {}) => {
       const place = nearestPlace(places, path);
       const exact = keyOf(path) === place.path;

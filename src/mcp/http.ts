@@ -70,7 +70,7 @@ export function createHttpApp(deps: HttpDeps): Express {
   app.all(
     '/mcp',
     express.json({ limit: deps.requestBytes, strict: false }),
-    refuseDeep,
+    refuseDeepBody,
     (request, response) => {
       void node(request, response, request.body);
     },
@@ -85,7 +85,7 @@ export function createHttpApp(deps: HttpDeps): Express {
 /** Deeper bodies would overflow the stack of whoever looks at them next. Arguments have a lower limit of their own. */
 const maxBodyDepth = 100;
 
-function refuseDeep(request: Request, response: Response, next: NextFunction): void {
+function refuseDeepBody(request: Request, response: Response, next: NextFunction): void {
   const { depth } = sizeOf(request.body, { depth: maxBodyDepth, values: Number.POSITIVE_INFINITY });
   if (depth <= maxBodyDepth) {
     next();

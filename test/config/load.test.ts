@@ -205,7 +205,10 @@ describe('create steps', () => {
         capture: { id: "response.body[0].id" }
 `;
     const step = (more = ''): string => create.replace('capture', `${find}${more}      capture`);
-    expect(tool(input + step() + status).create[0]?.find?.withinMs).toBe(10_000);
+    expect(tool(input + step() + status).create[0]?.find).toMatchObject({
+      name: 'create.find',
+      withinMs: 10_000,
+    });
     expect(tool(input + step('        within: 1m\n') + status).create[0]?.find?.withinMs).toBe(60_000);
   });
 

@@ -37,7 +37,6 @@ function faults(text: string, flags: SettingsFlags = {}, environment: Environmen
 describe('settings', () => {
   it('have defaults for everything', () => {
     expect(load().settings).toEqual({
-      file: undefined,
       listen: { host: '127.0.0.1', port: 3737, publicUrl: undefined, hosts: [], origins: [] },
       store: `sqlite:${join(folder, 'taskferry.db')}`,
       adapters: [],
