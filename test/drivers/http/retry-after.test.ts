@@ -162,7 +162,7 @@ describe('over the wire', () => {
     const perform = async (): Promise<void> => {
       await clock.advance(60_000);
       replied(await connection.perform(getJob, {}));
-      pauses.push((budget.paused() ?? clock.now()) - clock.now());
+      pauses.push(budget.nextFreeAt() - clock.now());
     };
     for (let i = 0; i < 6; i++) await perform();
     status = 200;
