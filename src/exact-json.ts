@@ -4,6 +4,11 @@
 export type Json = null | boolean | number | bigint | string | Json[] | JsonObject;
 export type JsonObject = { [key: string]: Json };
 
+/** Whether a value is a map: no list, no null, nothing missing. */
+export function isJsonObject(value: Json | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** Deeper documents are refused: `JSON.stringify` of a very deep value overflows the stack. */
 export const maxJsonDepth = 64;
 

@@ -2,10 +2,9 @@
 
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv';
 import { sentenceOf } from '../errors.ts';
-import type { Json, JsonObject } from '../exact-json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../exact-json.ts';
 import { suggestion } from './did-you-mean.ts';
 import type { Path } from './driver-format.ts';
-import { isObject } from './schema-names.ts';
 
 export interface SchemaFault {
   /** Relative to the schema. */
@@ -31,12 +30,12 @@ const types = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'nul
 
 /** Misspelt types of properties, told at their place and with a suggestion. */
 function unknownTypes(schema: Json, path: Path, depth: number): SchemaFault[] {
-  if (!isObject(schema) || depth > maxSchemaDepth) return [];
+  if (!isJsonObject(schema) || depth > maxSchemaDepth) return [];
   const { type, properties, items } = schema;
   const faults: SchemaFault[] = [];
   if (typeof type === 'string' && !types.includes(type))
     faults.push({ path: [...path, 'type'], message: `there is no type "${type}"${suggestion(type, types)}` });
-  if (isObject(properties))
+  if (isJsonObject(properties))
     for (const [name, property] of Object.entries(properties))
       faults.push(...unknownTypes(property, [...path, 'properties', name], depth + 1));
   return [...faults, ...unknownTypes(items ?? null, [...path, 'items'], depth + 1)];
@@ -44,9 +43,9 @@ function unknownTypes(schema: Json, path: Path, depth: number): SchemaFault[] {
 
 /** A misspelt name under `required` would refuse every call. */
 function undeclaredRequired(schema: JsonObject): SchemaFault[] {
-  const names = isObject(schema.properties) ? Object.keys(schema.properties) : [];
+  const names = isJsonObject(schema.properties) ? Object.keys(schema.properties) : [];
   const required = Array.isArray(schema.required) ? schema.required : [];
-  const open = schema.additionalProperties === true || isObject(schema.additionalProperties);
+  const open = schema.additionalProperties === true || isJsonObject(schema.additionalProperties);
   const composed = ['allOf', 'anyOf', 'oneOf', '$ref', 'patternProperties', 'if'].some((word) =>
     Object.hasOwn(schema, word),
   );
@@ -67,9 +66,9 @@ function wholeFaults(schema: JsonObject): SchemaFault[] {
 
 /** Defaults that the property itself would refuse. */
 function unfitDefaults(schema: JsonObject, root: JsonObject, path: Path): SchemaFault[] {
-  if (!isObject(schema.properties)) return [];
+  if (!isJsonObject(schema.properties)) return [];
   return Object.entries(schema.properties).flatMap(([name, property]): SchemaFault[] => {
-    if (!isObject(property)) return [];
+    if (!isJsonObject(property)) return [];
     const at = [...path, 'properties', name];
     const inner = unfitDefaults(property, root, at);
     const why = property.default === undefined ? undefined : misfit(property, property.default, root);
@@ -119,7 +118,7 @@ function placeIn(schema: JsonObject, text: string): Path {
     if (Array.isArray(current)) {
       path.push(Number(key));
       current = current[Number(key)];
-    } else if (isObject(current) && Object.hasOwn(current, key)) {
+    } else if (isJsonObject(current) && Object.hasOwn(current, key)) {
       path.push(key);
       current = current[key];
     } else break;
@@ -154,7 +153,7 @@ export function questionSchemaFaults(schema: JsonObject): SchemaFault[] {
         key: true,
         message: `a question's schema can't have "${key}"${suggestion(key, known)}`,
       });
-  if (!isObject(schema.properties)) faults.push({ path: [], message: 'needs properties' });
+  if (!isJsonObject(schema.properties)) faults.push({ path: [], message: 'needs properties' });
   else
     for (const [name, field] of Object.entries(schema.properties))
       faults.push(...fieldFaults(field, ['properties', name]));
@@ -162,7 +161,7 @@ export function questionSchemaFaults(schema: JsonObject): SchemaFault[] {
 }
 
 function fieldFaults(field: Json, path: Path): SchemaFault[] {
-  if (!isObject(field)) return [{ path, message: 'must be a map with a type' }];
+  if (!isJsonObject(field)) return [{ path, message: 'must be a map with a type' }];
   const type = field.type ?? (Array.isArray(field.enum) ? 'string' : undefined);
   if (typeof type !== 'string' || !Object.hasOwn(fieldKeywords, type)) {
     const message = "a question's field must be a string, number, integer, boolean or enum";

@@ -71,8 +71,10 @@ export const settingsSchema = strict({
     )
     .optional(),
   auth: strict({
-    kind: z.literal('none').describe('Who may call: anybody who reaches the address.'),
-  }).optional(),
+    kind: z.literal('none').describe('none: anybody who reaches the address.'),
+  })
+    .describe('Who may call.')
+    .optional(),
   limits: strict({
     requestBytes: size('Most bytes of one MCP request. Default 4MiB, at most 64MiB.').optional(),
   })
@@ -90,7 +92,9 @@ export const settingsSchema = strict({
     .optional(),
   log: strict({
     level: z.enum(logLevels).describe('Least severe kind that is logged. Default info.').optional(),
-  }).optional(),
+  })
+    .describe('What is logged, on stderr.')
+    .optional(),
 });
 
 export type RawSettings = z.infer<typeof settingsSchema>;

@@ -2,7 +2,9 @@
 
 import { readFileSync, statSync } from 'node:fs';
 import { type Problem, TaskferryError } from '../errors.ts';
+import { isJsonObject } from '../exact-json.ts';
 import type { Adapter } from './adapter.ts';
+import { parseYaml } from './yaml.ts';
 
 export interface VariableOptions {
   /** The process environment, or a part of it. */
@@ -166,14 +168,12 @@ function withoutLineEnd(text: string): string {
   return text.replace(/\r?\n$/, '');
 }
 
+/** Where the adapter lists a name; its text is read again, as this is only asked when something is wrong. */
 function placeOf(adapter: Adapter, name: string): { line: number; column: number; path: string } {
   const list = adapter.secrets.includes(name) ? 'secrets' : 'env';
-  const lines = adapter.text.split('\n');
-  const start = lines.findIndex((line) => line.startsWith(`${list}:`));
-  for (let index = Math.max(start, 0); index < lines.length; index++) {
-    const line = (lines[index] ?? '').replace(/(^|\s)#.*$/, '');
-    const column = line.search(new RegExp(`\\b${name}\\b`));
-    if (column >= 0) return { line: index + 1, column: column + 1, path: `${list}` };
-  }
-  return { line: 1, column: 1, path: list };
+  const { source } = parseYaml(adapter.text, adapter.file);
+  const listed = isJsonObject(source?.value) ? source.value[list] : undefined;
+  const item = Array.isArray(listed) ? listed.indexOf(name) : name;
+  const place = source?.problem([list, item], '', { key: true });
+  return { line: place?.line ?? 1, column: place?.column ?? 1, path: list };
 }

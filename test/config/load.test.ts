@@ -2,7 +2,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: holes are part of the files.
 
 import { readdirSync, readFileSync } from 'node:fs';
-import { isAbsolute, join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Adapter, Tool } from '../../src/config/adapter.ts';
 import { loadAdapter, loadAdapterFile } from '../../src/config/load.ts';
@@ -415,7 +415,9 @@ describe('files', () => {
       create +
       status;
     const { adapter } = loadAdapter(text, { file: join(good, 'x.yaml'), formats });
-    expect(isAbsolute(join(good, 'ca.pem'))).toBe(true);
     expect(adapter?.upstream.config).toMatchObject({ tls: { ca: { file: join(good, 'ca.pem') } } });
+    // Also when taskferry was told of the file by a relative path: steps run wherever the process has gone.
+    const relative = loadAdapter(text, { file: 'adapters/x.yaml', formats }).adapter;
+    expect(relative?.upstream.config).toMatchObject({ tls: { ca: { file: resolve('adapters/ca.pem') } } });
   });
 });

@@ -120,7 +120,7 @@ describe.each(Object.keys(recoveries) as Recovery[])('an upstream with %s', (rec
   });
 
   it.each(['after link', 'after answer'] as const)(
-    'follows the one job to its end after a crash %s',
+    'follows the one job to its end after a crash at the point "%s"',
     async (point) => {
       const { upstream, server, id } = await play(point);
       expect(await ended(server, id)).toMatchObject({
@@ -133,7 +133,7 @@ describe.each(Object.keys(recoveries) as Recovery[])('an upstream with %s', (rec
 
   if (recovery !== 'neither') {
     it.each(['after intent', 'request in flight', 'after response'] as const)(
-      'ends with exactly one job, followed to its end, after a crash with the %s',
+      'ends with exactly one job, followed to its end, after a crash at the point "%s"',
       async (point) => {
         const { upstream, server, id } = await play(point);
         expect(await ended(server, id)).toMatchObject({ status: 'completed' });
@@ -147,7 +147,7 @@ describe.each(Object.keys(recoveries) as Recovery[])('an upstream with %s', (rec
       ['request in flight', 1],
       ['after response', 1],
     ] as const)(
-      'says that a job may exist, and creates no second one, after a crash with the %s',
+      'says that a job may exist, and creates no second one, after a crash at the point "%s"',
       async (point, jobs) => {
         const { upstream, server, id } = await play(point);
         const task = await ended(server, id);

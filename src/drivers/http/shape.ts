@@ -29,7 +29,9 @@ export const upstreamShape = {
     connect: duration('To connect. Default 10s.').optional(),
     headers: duration('Until the reply starts. Default 30s.').optional(),
     body: duration('Longest pause while the body arrives. Default 30s.').optional(),
-  }).optional(),
+  })
+    .describe('How long the parts of an exchange may take; each between 1ms and 10m.')
+    .optional(),
   maxBytes: size('Most bytes of a reply that is no result. Default 1MiB, at most 16MiB.').optional(),
 };
 
