@@ -1,10 +1,9 @@
 // Checks of the JSON Schemas inside an adapter: they must compile, and questions must be flat.
 
-import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv';
-import { sentenceOf } from '../errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../exact-json.ts';
 import { suggestion } from './did-you-mean.ts';
 import type { Path } from './driver-format.ts';
+import { compileSchema } from './json-schema-validator.ts';
 
 export interface SchemaFault {
   /** Relative to the schema. */
@@ -86,25 +85,17 @@ function misfit(
   value: Json,
   { $defs = {}, definitions = {} }: JsonObject,
 ): string | undefined {
-  try {
-    const alone: JsonObject = { $defs, definitions, type: 'object', properties: { value: property } };
-    const result = new AjvJsonSchemaValidator().getValidator(alone)({ value });
-    return result.valid ? undefined : (result.errorMessage ?? '').replace(/^data\/value ?/, '').slice(0, 200);
-  } catch {
-    return undefined;
-  }
+  const compiled = compileSchema({ $defs, definitions, type: 'object', properties: { value: property } });
+  const why = 'fault' in compiled ? undefined : compiled.validate({ value });
+  return why?.replace(/^data\/value ?/, '').slice(0, 200);
 }
 
-/** A fresh validator for each schema: one instance would mix up their `$id`s. */
 function compileFaults(schema: JsonObject): SchemaFault[] {
   if (depthOf(schema) > maxSchemaDepth) return [{ path: [], message: 'the schema is nested too deeply' }];
-  try {
-    new AjvJsonSchemaValidator().getValidator(schema);
-    return [];
-  } catch (error) {
-    const text = sentenceOf(error);
-    return [{ path: placeIn(schema, text), message: `is no JSON Schema 2020-12: ${text.slice(0, 300)}` }];
-  }
+  const compiled = compileSchema(schema);
+  if (!('fault' in compiled)) return [];
+  const { fault } = compiled;
+  return [{ path: placeIn(schema, fault), message: `is no JSON Schema 2020-12: ${fault.slice(0, 300)}` }];
 }
 
 /** `schema is invalid: data/properties/a/type must be …` names a place. */
