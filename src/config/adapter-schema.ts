@@ -1,6 +1,7 @@
 // The shape of an adapter file, version 1: every field with its unit and default. Driver fields are added to it.
 
 import { z } from 'zod';
+import { phases } from './adapter.ts';
 import {
   cel,
   duration,
@@ -169,9 +170,7 @@ function buildSchema(driver: DriverShape) {
   const stateList = z
     .array(
       strict({
-        phase: z
-          .enum(['working', 'input_required', 'succeeded', 'failed', 'cancelled', 'errored'])
-          .describe('Where the job stands then.'),
+        phase: z.enum(phases).describe('Where the job stands then.'),
         when: z
           .union([z.string(), z.boolean()], { error: 'must be a CEL condition or true' })
           .describe('CEL condition, or true for always.'),

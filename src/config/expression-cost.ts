@@ -4,6 +4,7 @@
 import type { ASTNode } from '@marcbachmann/cel-js';
 import type { Json } from '../exact-json.ts';
 import type { Scope } from './expression.ts';
+import { loops } from './expression-lint.ts';
 
 /** A step takes 50 to 80 ns when measured, so this is about a quarter of a second. */
 const mostSteps = 4_000_000;
@@ -43,7 +44,6 @@ interface Place {
   locals: ReadonlyMap<string, Size>;
 }
 
-const loops = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
 /** They give one of their operands. */
 const passing = new Set(['orValue', 'or', 'value', 'of', 'none', 'dyn']);
 /** They give a number or a truth. */

@@ -16,7 +16,8 @@ export interface NameUse {
   tested: Set<string>;
 }
 
-const loops = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
+/** Macros that evaluate their last argument for each member of a list or map. */
+export const loops: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
 /** Every root there is, so that a known name in the wrong place gets a better message than a typo. */
 const allRoots = [
   'args',

@@ -7,6 +7,7 @@ import { newEngine, withBaseUrl } from './expression-engine.ts';
 import { lintExpression, type NameUse } from './expression-lint.ts';
 import { checkingEnvironment, type Names, readsSecret } from './expression-names.ts';
 import { normalise, ResultTooLarge, UnusableValue } from './expression-value.ts';
+import { defaultValueBytes } from './limits.ts';
 
 /** Root names and their values: args, job, task, confirm, env, secrets, login, jwt, response, fetched, item, answer. */
 export type Scope = { readonly [root: string]: Json | undefined };
@@ -58,8 +59,6 @@ export interface CompiledExpression {
   /** Dotted names that are sure to be there when the expression is true, as it tests them with `has()`. */
   tested: ReadonlySet<string>;
 }
-
-const defaultMaxBytes = 256 * 1024;
 
 /**
  * Compiles one CEL expression: syntax, guards, names and types are checked here, so that at run time only the
@@ -123,7 +122,7 @@ function runnable(
   type: string,
   use: NameUse,
   program: ParseResult,
-  maxBytes = defaultMaxBytes,
+  maxBytes = defaultValueBytes,
 ): Expression {
   // A fault of the engine may quote the data it met; where that may be a secret, only the code is told.
   const hideData = readsSecret(use.reads);

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import type { Problem } from '../errors.ts';
+import { byPlace, type Problem } from '../errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../exact-json.ts';
 import type { Adapter, CompiledUpstream, EnvVariable } from './adapter.ts';
 import { adapterSchema, knownVersions, type RawAdapter } from './adapter-schema.ts';
@@ -278,5 +278,5 @@ function toolLines(source: YamlSource): Map<string, { line: number; column: numb
 }
 
 function inFileOrder(problems: readonly Problem[]): Problem[] {
-  return problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
+  return problems.toSorted(byPlace);
 }

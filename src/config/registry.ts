@@ -8,6 +8,7 @@ import type { AdapterEntry } from './adapter-entry.ts';
 import { reservedTools } from './compile-tool.ts';
 import { suggestion } from './did-you-mean.ts';
 import type { DriverFormat } from './driver-format.ts';
+import { longestToolName, longToolName } from './limits.ts';
 import { loadAdapterFile, unreadable } from './load.ts';
 import { adapterVariables, type Variables, variableProblems } from './variables.ts';
 
@@ -162,15 +163,21 @@ function serve(
 }
 
 function checkFullName(name: string, entry: AdapterEntry, problems: Problem[], warnings: Problem[]): void {
-  if (name.length > 64)
-    problems.push(entry.problem(['prefix'], `with its prefix, ${name} has more than 64 characters`));
+  if (name.length > longestToolName)
+    problems.push(
+      entry.problem(['prefix'], `with its prefix, ${name} has more than ${longestToolName} characters`),
+    );
   else if (reservedTools.includes(name))
     problems.push(
       entry.problem(['prefix'], `with its prefix, the name ${name} is taken by taskferry itself`),
     );
-  else if (name.length > 40 && entry.prefix !== '')
+  else if (name.length > longToolName && entry.prefix !== '')
     warnings.push(
-      entry.problem(['prefix'], `with its prefix, ${name} has ${name.length} characters`, 'stay under 40'),
+      entry.problem(
+        ['prefix'],
+        `with its prefix, ${name} has ${name.length} characters`,
+        `stay under ${longToolName}`,
+      ),
     );
 }
 

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Problem } from '../errors.ts';
+import { byPlace, type Problem } from '../errors.ts';
 import { isJsonObject } from '../exact-json.ts';
 import { type AdapterEntry, parseUse } from './adapter-entry.ts';
 import { unreadable } from './load.ts';
@@ -54,7 +54,7 @@ function parseSettings(text: string, file: string, problems: Problem[]): FileSet
   const checked = settingsSchema.safeParse(source.value);
   if (checked.success) return { raw: checked.data, source, folder: dirname(file) };
   const faults = shapeProblems(checked.error.issues, source).map(plainProblem);
-  problems.push(...faults.toSorted((a, b) => a.line - b.line || a.column - b.column));
+  problems.push(...faults.toSorted(byPlace));
   return undefined;
 }
 

@@ -12,7 +12,7 @@ import {
   type Scalar,
   type YAMLError,
 } from 'yaml';
-import type { Problem } from '../errors.ts';
+import { byPlace, type Problem } from '../errors.ts';
 import { type Json, type JsonObject, maxJsonDepth } from '../exact-json.ts';
 import type { Path } from './driver-format.ts';
 import { numberProblem } from './yaml-number.ts';
@@ -90,7 +90,7 @@ export function parseYaml(
       return problemAt(file, lines.linePos(start), dotted(path), message, options.hint);
     },
   };
-  problems.sort((a, b) => a.line - b.line || a.column - b.column);
+  problems.sort(byPlace);
   return { source, problems };
 
   function read(node: ParsedNode, path: Path, depth: number, key?: number): Json {

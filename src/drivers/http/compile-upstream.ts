@@ -1,6 +1,7 @@
 // Compiling `upstream:` of an HTTP adapter.
 
 import type { Compiler, Path } from '../../config/driver-format.ts';
+import { largestBytes } from '../../config/limits.ts';
 import { hasHole } from '../../config/template.ts';
 import { parseDuration, parseSize } from '../../config/units.ts';
 import { compileAuth } from './compile-auth.ts';
@@ -17,7 +18,6 @@ import type { RawLogin } from './shape-login.ts';
 import type { RawTls } from './shape-tls.ts';
 
 const defaultMaxBytes = 1024 * 1024;
-const largestMaxBytes = 16 * 1024 * 1024;
 
 export function compileUpstream(
   raw: RawUpstream & RawTls & RawLogin & RawJwt,
@@ -99,7 +99,7 @@ function positive(text: string | undefined, fallback: number, path: Path, compil
 
 function maxBytes(text: string | undefined, compiler: Compiler): number {
   const bytes = text === undefined ? defaultMaxBytes : (parseSize(text) ?? 0);
-  if (bytes < 1 || bytes > largestMaxBytes)
+  if (bytes < 1 || bytes > largestBytes)
     compiler.problem(['maxBytes'], 'must be more than nothing and at most 16MiB');
   return bytes;
 }
