@@ -2,7 +2,7 @@
 
 import type { z } from 'zod';
 import type { Compiler, Path } from '../../config/driver-format.ts';
-import { hasHole } from '../../config/template.ts';
+import { hasHole, type TextTemplate } from '../../config/template.ts';
 import { parseDuration, parseSize } from '../../config/units.ts';
 import { checkHeaderName, compileHeaders, compileHeaderValue, namedTexts } from './compile-headers.ts';
 import type { HttpAuth, HttpUpstream } from './compiled.ts';
@@ -16,7 +16,7 @@ export function compileUpstream(raw: RawUpstream, compiler: Compiler): HttpUpstr
   for (const [index, host] of (raw.allowHosts ?? []).entries())
     checkHost(host, ['allowHosts', index], compiler);
   return {
-    baseUrl: compiler.text(['baseUrl'], raw.baseUrl),
+    baseUrl: compileBaseUrl(raw.baseUrl, compiler),
     allowHosts: raw.allowHosts ?? [],
     auth: raw.auth && compileAuth(raw.auth, compiler),
     headers: compileHeaders(raw.headers, ['headers'], compiler),
@@ -30,6 +30,15 @@ export function compileUpstream(raw: RawUpstream, compiler: Compiler): HttpUpstr
     },
     maxBytes: maxBytes(raw.maxBytes, compiler),
   };
+}
+
+/** URLs of replies are resolved against it, captured and shown: a secret in it would be stored with every task. */
+function compileBaseUrl(source: string, compiler: Compiler): TextTemplate {
+  const template = compiler.text(['baseUrl'], source);
+  const hint = 'send it by auth, headers or query; a part that may be shown belongs under env';
+  if ([...template.reads].some((name) => name.split('.')[0] === 'secrets'))
+    compiler.problem(['baseUrl'], "can't hold a secret: URLs are stored with tasks and shown", hint);
+  return template;
 }
 
 function checkBaseUrl(source: string, compiler: Compiler): void {

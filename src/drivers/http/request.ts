@@ -34,7 +34,7 @@ export function buildRequest(
   scope: Scope,
   ownHeaders: { [name: string]: string } = {},
 ): BuiltRequest {
-  const base = parseBase(upstream.baseUrl.render({ env: scope.env, secrets: scope.secrets }));
+  const base = parseBase(upstream.baseUrl.render({ env: scope.env }));
   const target = renderTarget(step.target, base, upstream.allowHosts, scope);
   const own = target.admission === 'own';
   if (!own) refuseSecretsElsewhere(step, target);

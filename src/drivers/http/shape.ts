@@ -26,7 +26,9 @@ export const authShape = strict(
 );
 
 export const upstreamShape = {
-  baseUrl: template('Absolute http(s) URL; its path comes before every request path. Reads env and secrets.'),
+  baseUrl: template(
+    'Absolute http(s) URL; its path comes before every request path. Reads env, never secrets.',
+  ),
   allowHosts: z
     .array(z.string())
     .describe(
