@@ -59,8 +59,19 @@ function walk(node: ASTNode, at: Walk): void {
   else if (node.op === 'rcall') walkMethod(node, node.args[0], node.args[1], node.args[2], at);
   else {
     if (node.op === 'in') checkHeaderTest(node.args, at);
+    if (node.op === 'map') for (const [key] of node.args) checkKey(key, at);
     for (const child of children(node)) walk(child, at);
   }
+}
+
+/** The engine leaves these keys out of `{ }`. */
+const lostKeys = new Set<unknown>(['constructor', 'prototype', '__proto__']);
+
+function checkKey(key: ASTNode, at: Walk): void {
+  if (key.op !== 'value' || !lostKeys.has(key.args)) return;
+  const name = JSON.stringify(key.args);
+  const hint = `write fromEntries([{"key": ${name}, "value": …}])`;
+  report(at, key.start, `a map that is written out can't have the key ${name}`, hint);
 }
 
 /** `"Location" in response.headers`. */

@@ -1,10 +1,10 @@
 // Checks of the JSON Schemas inside an adapter: they must compile, and questions must be flat.
 
-import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv';
 import { sentenceOf } from '../errors.ts';
 import type { Json, JsonObject } from '../exact-json.ts';
 import { suggestion } from './did-you-mean.ts';
 import type { Path } from './driver-format.ts';
+import { compileSchemaCheck } from './json-schema-validator.ts';
 import { isObject } from './schema-names.ts';
 
 export interface SchemaFault {
@@ -89,18 +89,18 @@ function misfit(
 ): string | undefined {
   try {
     const alone: JsonObject = { $defs, definitions, type: 'object', properties: { value: property } };
-    const result = new AjvJsonSchemaValidator().getValidator(alone)({ value });
-    return result.valid ? undefined : (result.errorMessage ?? '').replace(/^data\/value ?/, '').slice(0, 200);
+    return compileSchemaCheck(alone)({ value })
+      ?.replace(/^data\/value ?/, '')
+      .slice(0, 200);
   } catch {
     return undefined;
   }
 }
 
-/** A fresh validator for each schema: one instance would mix up their `$id`s. */
 function compileFaults(schema: JsonObject): SchemaFault[] {
   if (depthOf(schema) > maxSchemaDepth) return [{ path: [], message: 'the schema is nested too deeply' }];
   try {
-    new AjvJsonSchemaValidator().getValidator(schema);
+    compileSchemaCheck(schema);
     return [];
   } catch (error) {
     const text = sentenceOf(error);

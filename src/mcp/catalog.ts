@@ -1,7 +1,7 @@
 // The tools this server offers, with what the protocol edge needs of each: name, schemas, validators, upstream.
 
-import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv';
 import type { Adapter, Tool } from '../config/adapter.ts';
+import { compileSchemaCheck, type SchemaCheck } from '../config/json-schema-validator.ts';
 import type { Upstream } from '../drivers/driver.ts';
 import { type JsonObject, stringifyExact } from '../exact-json.ts';
 
@@ -17,9 +17,6 @@ export interface ServedTool {
   /** The input schema has `uniqueItems` somewhere. */
   comparesItems: boolean;
 }
-
-/** Says what does not fit; undefined when all does. */
-export type SchemaCheck = (value: unknown) => string | undefined;
 
 export interface Catalog {
   /** Adapters as configured, tools as in the file. */
@@ -52,14 +49,14 @@ export function serveTool(
 
 const checks = new WeakMap<JsonObject, SchemaCheck>();
 
-/** One validator per schema: two schemas with the same `$id` would share the first one's otherwise. */
+/** Compiled once for each schema. */
 export function schemaCheck(schema: JsonObject): SchemaCheck {
   const known = checks.get(schema);
   if (known) return known;
-  const validate = new AjvJsonSchemaValidator().getValidator(schema);
+  const compiled = compileSchemaCheck(schema);
   const check: SchemaCheck = (value) => {
-    const result = validate(value);
-    return result.valid ? undefined : inWords(result.errorMessage);
+    const misfit = compiled(value);
+    return misfit === undefined ? undefined : inWords(misfit);
   };
   checks.set(schema, check);
   return check;

@@ -252,6 +252,61 @@ describe('guards', () => {
       expect(() => evaluate(source, reply({}))).toThrow(EvaluationFault);
   });
 
+  describe.each([
+    'constructor',
+    'toString',
+    'valueOf',
+    'hasOwnProperty',
+    '__proto__',
+    '__defineGetter__',
+    'prototype',
+    'length',
+    'size',
+    'then',
+  ])('data with a member called %s', (name) => {
+    const odd = JSON.parse(`{"${name}": "x", "a": 1}`, (_key, value) =>
+      typeof value === 'number' ? BigInt(value) : value,
+    );
+    const scope = { ...reply({ odd, list: [odd, { a: 2n }] }), job: odd };
+
+    it.each([
+      ['response.body.odd', odd],
+      ['response.body', { odd, list: [odd, { a: 2n }] }],
+      ['response.body.odd.a', 1n],
+      [`response.body.odd["${name}"]`, 'x'],
+      [`response.body.odd[?"${name}"].orValue("none")`, 'x'],
+      [`response.body.list[1][?"${name}"].orValue("none")`, 'none'],
+      [`"${name}" in response.body.odd`, true],
+      [`"${name}" in response.body.list[1]`, false],
+      ['has(response.body.odd.a) && has(job.a) && !has(job.b)', true],
+      ['size(response.body.odd)', 2n],
+      ['response.body.list.map(i, i.a)', [1n, 2n]],
+      ['response.body.list.filter(i, i.a == 1)', [odd]],
+      [`response.body.list.exists(i, i[?"${name}"].hasValue())`, true],
+      ['response.body.odd == response.body.list[0]', true],
+      ['response.body.odd == response.body.list[1]', false],
+      ['response.body.odd in response.body.list', true],
+      ['size(job.map(k, job[k]))', 2n],
+      ['merge(response.body.odd, {"b": 1}).a', 1n],
+      [`merge({"b": 1}, response.body.odd)["${name}"]`, 'x'],
+      ['fromEntries(job.map(k, {"key": k, "value": job[k]}))', odd],
+      ['fromEntries(job.map(k, {"key": k, "value": job[k]})).a', 1n],
+      ['[response.body.odd, 1][0].a', 1n],
+      ['{"b": response.body.odd}', { b: odd }],
+      ['(1 == 1 ? response.body.odd : job).a', 1n],
+    ])('gives for %s what any other does', (source, value) => {
+      expect(evaluate(source, scope)).toEqual(value);
+    });
+  });
+
+  it('refuses a map key that would be lost', () => {
+    for (const key of ['constructor', 'prototype', '__proto__'])
+      expect(firstProblem(`{"a": 1, "${key}": 2}`)).toMatchObject({
+        offset: 9,
+        message: `a map that is written out can't have the key "${key}"`,
+      });
+  });
+
   it('does not let secrets be read as a whole or by a computed name', () => {
     const secrets: Names = {
       secrets: {
