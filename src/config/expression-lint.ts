@@ -5,6 +5,7 @@ import type { ASTNode } from '@marcbachmann/cel-js';
 import { suggestion } from './did-you-mean.ts';
 import type { CompileOptions, ExpressionProblem } from './expression.ts';
 import type { Member, Shape } from './expression-names.ts';
+import { children } from './expression-tree.ts';
 
 export interface NameUse {
   problems: ExpressionProblem[];
@@ -263,28 +264,6 @@ function collectTested(node: ASTNode, tested: Set<string>): void {
     return;
   }
   for (const child of children(node)) collectTested(child, tested);
-}
-
-function children(node: ASTNode): readonly ASTNode[] {
-  switch (node.op) {
-    case 'value':
-    case 'id':
-      return [];
-    case '.':
-    case '.?':
-      return [node.args[0]];
-    case 'call':
-      return node.args[1];
-    case 'rcall':
-      return [node.args[1], ...node.args[2]];
-    case 'map':
-      return node.args.flat();
-    case '!_':
-    case '-_':
-      return [node.args];
-    default:
-      return node.args;
-  }
 }
 
 function report(at: Walk, offset: number, message: string, hint?: string): void {

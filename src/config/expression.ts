@@ -136,13 +136,26 @@ function runnable(
       if (tooCostly(program.ast, scope))
         throw new EvaluationFault(`the data is too large for what is made of it in \`${shortened(source)}\``);
       try {
-        const value: unknown = withBaseUrl(baseUrl(scope), () => program(engineScope(scope)));
+        const value: unknown = withBaseUrl(baseUrl(scope), () =>
+          withoutStacks(() => program(engineScope(scope))),
+        );
         return normalise(value, maxBytes);
       } catch (error) {
         throw new EvaluationFault(`${faultText(error, readsSecrets)} in \`${shortened(source)}\``);
       }
     },
   };
+}
+
+/** The engine makes an Error of every fault, also of those it absorbs by the thousand; stacks take most of the time. */
+function withoutStacks<T>(run: () => T): T {
+  const before = Error.stackTraceLimit;
+  Error.stackTraceLimit = 0;
+  try {
+    return run();
+  } finally {
+    Error.stackTraceLimit = before;
+  }
 }
 
 function baseUrl(scope: Scope): string | undefined {
