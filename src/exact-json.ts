@@ -43,7 +43,7 @@ function shortened(source: string): string {
   return source.length > 24 ? `${source.slice(0, 20)}…` : source;
 }
 
-/** Characters of a whole number; cheap, and never less, for the usual ones. */
+/** Characters of a whole number, told cheaply for the usual ones: 20 for all of 64 bits. */
 export function digitsOf(value: bigint): number {
   return BigInt.asIntN(64, value) === value ? 20 : String(value).length;
 }

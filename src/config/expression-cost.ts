@@ -16,6 +16,9 @@ const fewTurns = 1_000;
 /** Characters that cost as much as one step when text is searched or copied. */
 const charactersPerStep = 16;
 
+/** Digits of a long whole number that cost as much as one step when it is written as text. */
+const digitsPerStep = 4;
+
 /** Whether evaluating could take more than {@link mostSteps} steps over `scope`. */
 export function tooCostly(ast: ASTNode, scope: Scope): boolean {
   const count: Count = { scope, steps: 0, weights: new WeakMap() };
@@ -255,7 +258,7 @@ function weightOf(value: Json | undefined, known: WeakMap<object, number>): numb
 
 function countOf(value: Json | undefined): number {
   if (typeof value === 'string') return 1 + Math.floor(value.length / charactersPerStep);
-  if (typeof value === 'bigint') return Math.ceil(digitsOf(value) / charactersPerStep / 2);
+  if (typeof value === 'bigint') return 1 + Math.floor((digitsOf(value) - 20) / digitsPerStep);
   if (typeof value !== 'object' || value === null) return 1;
   let total = 1;
   if (Array.isArray(value)) for (const item of value) total += countOf(item);

@@ -234,6 +234,13 @@ describe('guards', () => {
       expect(evaluate(source, reply({ items, strs, text }))).toBe(value);
     });
 
+    it('refuses at once what writes a long whole number at each turn', () => {
+      const { expression } = compile('response.body.items.exists(i, string(response.body.n) == "x")');
+      const n = 10n ** 999n;
+      expect(() => expression?.evaluate(reply({ items: items.slice(0, 60_000), n }))).toThrow(/too large/);
+      expect(expression?.evaluate(reply({ items: [1n, 2n], n }))).toBe(false);
+    });
+
     it.each([
       ['response.body.none.exists(i, i.state == "x")'],
       ['response.body.none.all(i, i.state == "x")'],
