@@ -11,7 +11,7 @@ export const maxJsonDepth = 64;
 const ownJsonDepth = 96;
 
 /** Longer whole numbers are refused: reading, writing and computing with millions of digits takes seconds. */
-export const maxDigits = 1_000;
+const maxDigits = 1_000;
 
 const wholeNumber = /^-?\d+$/;
 
