@@ -18,6 +18,7 @@ import { startLocalScheduler } from './scheduler/local.ts';
 import { createSteadyClock } from './steady-clock.ts';
 import { openSqliteStore } from './stores/sqlite.ts';
 import { createChanges } from './tasks/changes.ts';
+import { withoutTaskIds } from './tasks/ids.ts';
 import type { Outcome } from './tasks/outcome.ts';
 import { createTaskService, type TaskService } from './tasks/service.ts';
 import type { Task } from './tasks/task.ts';
@@ -68,7 +69,7 @@ export async function startServer({
   const metrics = createMetrics();
   // The log redacts with the secrets of all adapters, which are known once the upstreams are made.
   let redact = (text: string): string => text;
-  const log = createLog(settings.log.level, (line) => redact(line));
+  const log = createLog(settings.log.level, (line) => withoutTaskIds(redact(line)));
   const upstreams = createUpstreams({
     served: adapters,
     drivers,

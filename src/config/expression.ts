@@ -2,6 +2,7 @@
 
 import type { Environment, ParseResult } from '@marcbachmann/cel-js';
 import type { Json } from '../exact-json.ts';
+import { engineScope } from './engine-data.ts';
 import { tooCostly } from './expression-cost.ts';
 import { newEngine, withBaseUrl } from './expression-engine.ts';
 import { lintExpression, type NameUse } from './expression-lint.ts';
@@ -134,13 +135,26 @@ function runnable(
       if (tooCostly(program.ast, scope))
         throw new EvaluationFault(`the data is too large for what is made of it in \`${shortened(source)}\``);
       try {
-        const value: unknown = withBaseUrl(baseUrl(scope), () => program(scope));
+        const value: unknown = withBaseUrl(baseUrl(scope), () =>
+          withoutStacks(() => program(engineScope(scope))),
+        );
         return normalise(value, maxBytes);
       } catch (error) {
         throw new EvaluationFault(`${faultText(error, hideData)} in \`${shortened(source)}\``);
       }
     },
   };
+}
+
+/** The engine makes an Error of every fault, also of those it absorbs by the thousand; stacks take most of the time. */
+function withoutStacks<T>(run: () => T): T {
+  const before = Error.stackTraceLimit;
+  Error.stackTraceLimit = 0;
+  try {
+    return run();
+  } finally {
+    Error.stackTraceLimit = before;
+  }
 }
 
 function baseUrl(scope: Scope): string | undefined {

@@ -180,6 +180,18 @@ describe('a file that changes', () => {
   });
 });
 
+it('the last twenty values of a rotated secret stay known for redaction', () => {
+  const environment = { CI_URL: 'x', TOKEN: '' };
+  const variables = adapterVariables(adapter, { environment });
+  for (let i = 1; i <= 25; i++) {
+    environment.TOKEN = `token-${i}`;
+    variables.values();
+  }
+  expect(variables.readableSecrets()).toEqual(Array.from({ length: 20 }, (_, i) => `token-${i + 6}`));
+  environment.TOKEN = '';
+  expect(variables.readableSecrets()).toContain('token-25');
+});
+
 it('a single variable can be read by name', () => {
   expect(namedVariable('KEY', { KEY: 'value' })).toEqual({ text: 'value' });
   expect(namedVariable('KEY', {}).fault?.message).toContain('KEY');

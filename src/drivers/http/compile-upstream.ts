@@ -2,7 +2,7 @@
 
 import type { Compiler, Path } from '../../config/driver-format.ts';
 import { largestBytes } from '../../config/limits.ts';
-import { hasHole } from '../../config/template.ts';
+import { hasHole, type TextTemplate } from '../../config/template.ts';
 import { parseDuration, parseSize } from '../../config/units.ts';
 import { compileAuth } from './compile-auth.ts';
 import { compileHeaders, namedTexts } from './compile-headers.ts';
@@ -31,7 +31,7 @@ export function compileUpstream(
   const login = compileLogin(raw, compiler.within([], { sent: jwtNames(jwt) }));
   const sender = compiler.within([], { sent: credentialNames({ login, jwt }) });
   return {
-    baseUrl: compiler.text(['baseUrl'], raw.baseUrl),
+    baseUrl: compileBaseUrl(raw.baseUrl, compiler),
     allowHosts: hosts.map(({ host }) => host),
     credentialHosts: hosts.filter(({ credentials }) => credentials).map(({ host }) => host),
     auth: raw.auth && compileAuth(raw.auth, ['auth'], sender),
@@ -48,6 +48,15 @@ export function compileUpstream(
     },
     maxBytes: maxBytes(raw.maxBytes, compiler),
   };
+}
+
+/** URLs of replies are resolved against it, captured and shown: a secret in it would be stored with every task. */
+function compileBaseUrl(source: string, compiler: Compiler): TextTemplate {
+  const template = compiler.text(['baseUrl'], source);
+  const hint = 'send it by auth, headers or query; a part that may be shown belongs under env';
+  if ([...template.reads].some((name) => name.split('.')[0] === 'secrets'))
+    compiler.problem(['baseUrl'], "can't hold a secret: URLs are stored with tasks and shown", hint);
+  return template;
 }
 
 function checkBaseUrl(source: string, compiler: Compiler): void {

@@ -15,7 +15,9 @@ const headers = (description: string): z.ZodType<string | { [name: string]: stri
     .describe(`${description} A map, or one hole that gives a map.`);
 
 export const upstreamShape = {
-  baseUrl: template('Absolute http(s) URL; its path comes before every request path. Reads env and secrets.'),
+  baseUrl: template(
+    'Absolute http(s) URL; its path comes before every request path. Reads env, never secrets.',
+  ),
   allowHosts: allowHostsShape
     .describe(
       'Further hosts (host, host:port, *.domain) that a URL out of a reply may point at. Default: none.',
