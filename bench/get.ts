@@ -72,7 +72,7 @@ export const benchGet: Block = async ({ folder, facts, loop }) => {
   await Promise.all([server, load, upstream].map((child) => child.stop()));
 };
 
-export function taskIdIn(reply: string): string {
+function taskIdIn(reply: string): string {
   const { result } = JSON.parse(reply) as { result: { taskId: string } };
   return result.taskId;
 }

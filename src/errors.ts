@@ -61,6 +61,11 @@ export function formatWarning(problem: Problem): string {
   return formatProblem({ ...problem, message: `warning: ${problem.message}` });
 }
 
+/** Sorts problems of one file in its order. */
+export function byPlace(a: Problem, b: Problem): number {
+  return a.line - b.line || a.column - b.column;
+}
+
 /** A store that can't do what was asked. `store_full` heals by itself once there is space. */
 export class StoreError extends TaskferryError {
   override readonly name = 'StoreError';

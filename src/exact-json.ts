@@ -4,30 +4,53 @@
 export type Json = null | boolean | number | bigint | string | Json[] | JsonObject;
 export type JsonObject = { [key: string]: Json };
 
+/** Whether a value is a map: no list, no null, nothing missing. */
+export function isJsonObject(value: Json | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** Deeper documents are refused: `JSON.stringify` of a very deep value overflows the stack. */
 export const maxJsonDepth = 64;
 
 /** Text that taskferry wrote itself: a value of the depth above inside the levels that results and replies add. */
 const ownJsonDepth = 96;
 
+/** Longer whole numbers are refused: reading, writing and computing with millions of digits takes seconds. */
+const maxDigits = 1_000;
+
 const wholeNumber = /^-?\d+$/;
 
 /**
  * Parses JSON text; numbers spelt as whole numbers become `bigint`, all others stay `number`.
  * @throws SyntaxError when the text is not JSON, is nested deeper than {@link maxJsonDepth}, or holds a number
- *   that is not finite.
+ *   that is not finite or a whole one of more than {@link maxDigits} digits.
  */
 export function parseExact(text: string): Json {
   return checked(
     text,
     (_key, value, { source }) => {
       if (typeof value !== 'number' || source === undefined) return value;
-      if (wholeNumber.test(source)) return BigInt(source);
-      if (!Number.isFinite(value)) throw new SyntaxError(`the number ${source} is out of range`);
+      if (wholeNumber.test(source)) return exactInteger(source);
+      if (!Number.isFinite(value)) throw new SyntaxError(`the number ${shortened(source)} is out of range`);
       return value;
     },
     maxJsonDepth,
   );
+}
+
+function exactInteger(source: string): bigint {
+  if (source.length > (source.startsWith('-') ? maxDigits + 1 : maxDigits))
+    throw new SyntaxError(`the number ${shortened(source)} has more than ${maxDigits} digits`);
+  return BigInt(source);
+}
+
+function shortened(source: string): string {
+  return source.length > 24 ? `${source.slice(0, 20)}…` : source;
+}
+
+/** Characters of a whole number, told cheaply for the usual ones: 20 for all of 64 bits. */
+export function digitsOf(value: bigint): number {
+  return BigInt.asIntN(64, value) === value ? 20 : String(value).length;
 }
 
 /**

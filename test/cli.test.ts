@@ -180,9 +180,7 @@ describe('taskferry serve', () => {
     const cwd = tempDir();
     writeFileSync(
       join(cwd, 'a.yaml'),
-      readFileSync(demo, 'utf8')
-        .replace('  DEMO_URL: { default: http://127.0.0.1:3738 }', '  DEMO_URL:')
-        .replace(/^env:$/m, 'env:'),
+      readFileSync(demo, 'utf8').replace('  DEMO_URL: { default: http://127.0.0.1:3738 }', '  DEMO_URL:'),
     );
     const { code, stderr } = await finished(['serve', '--adapter', './a.yaml'], { cwd });
     expect(code).toBe(1);

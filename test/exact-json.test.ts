@@ -19,6 +19,16 @@ describe('parseExact', () => {
     expect(() => parseExact('[1e999]')).toThrow('the number 1e999 is out of range');
   });
 
+  it('refuses whole numbers of more than a thousand digits, and does not repeat them', () => {
+    const digits = '9'.repeat(1_000);
+    expect(parseExact(`[-${digits}]`)).toEqual([-BigInt(digits)]);
+    const message = 'the number 99999999999999999999… has more than 1000 digits';
+    expect(() => parseExact(`{"id":${digits}9}`)).toThrow(new SyntaxError(message));
+    expect(() => parseExact(`[${'9'.repeat(400)}.5]`)).toThrow(
+      'the number 99999999999999999999… is out of range',
+    );
+  });
+
   it('refuses text that is nested too deeply, whatever its strings hold', () => {
     expect(parseExact(nested(maxJsonDepth))).toBeInstanceOf(Array);
     expect(() => parseExact(nested(maxJsonDepth + 1))).toThrow(`nested deeper than ${maxJsonDepth} levels`);

@@ -1,6 +1,7 @@
 // The shape of an adapter file, version 1: every field with its unit and default. Driver fields are added to it.
 
 import { z } from 'zod';
+import { phases } from './adapter.ts';
 import {
   cel,
   duration,
@@ -169,8 +170,10 @@ function buildSchema(driver: DriverShape) {
   const stateList = z
     .array(
       strict({
-        phase: z.enum(['working', 'input_required', 'succeeded', 'failed', 'cancelled', 'errored']),
-        when: z.union([z.string(), z.boolean()], { error: 'must be a CEL condition or true' }),
+        phase: z.enum(phases).describe('Where the job stands then.'),
+        when: z
+          .union([z.string(), z.boolean()], { error: 'must be a CEL condition or true' })
+          .describe('CEL condition, or true for always.'),
       }),
     )
     .min(1);
@@ -269,11 +272,14 @@ function buildSchema(driver: DriverShape) {
     title: z.string().describe('Name for people.').optional(),
     description: z.string().min(1).describe('What the tool does, for the model.'),
     annotations: strict({
-      title: z.string().optional(),
-      readOnlyHint: z.boolean().optional(),
-      destructiveHint: z.boolean().optional(),
-      idempotentHint: z.boolean().optional(),
-      openWorldHint: z.boolean().optional(),
+      title: z.string().describe('Name for people.').optional(),
+      readOnlyHint: z.boolean().describe('The tool changes nothing.').optional(),
+      destructiveHint: z.boolean().describe('What it changes may be lost.').optional(),
+      idempotentHint: z
+        .boolean()
+        .describe('Calling it again in the same way changes nothing more.')
+        .optional(),
+      openWorldHint: z.boolean().describe('It deals with things outside of its own system.').optional(),
     })
       .describe('Hints of the MCP specification.')
       .optional(),
@@ -302,7 +308,7 @@ function buildSchema(driver: DriverShape) {
     ask: z.array(ask).describe('Questions put while the state is input_required.').optional(),
     result: mapping.describe('The result of a job that succeeded, or of call.').optional(),
     failure: mapping.describe('The result of a job that failed.').optional(),
-    timing: timing.optional(),
+    timing: timing.describe('How often the job is looked at, and for how long.').optional(),
     withoutTasks: z
       .union(
         [
@@ -331,7 +337,7 @@ function buildSchema(driver: DriverShape) {
             variableName,
             strict({
               default: z.string().describe('Value when the variable is not set.').optional(),
-              description: z.string().optional(),
+              description: z.string().describe('What it is for.').optional(),
             }).nullable(),
           ),
         ],
@@ -346,7 +352,10 @@ function buildSchema(driver: DriverShape) {
     reason: cel(
       'CEL over response that gives what an unwanted reply says, for people; for every step without its own.',
     ).optional(),
-    upstream: strict({ driver: z.literal(driver.name).describe('Kind of upstream.'), ...upstreamFields }),
+    upstream: strict({
+      driver: z.literal(driver.name).describe('Kind of upstream.'),
+      ...upstreamFields,
+    }).describe('The system that is asked, and how it is reached.'),
     limits: strict({
       concurrency: z
         .int()
@@ -360,7 +369,9 @@ function buildSchema(driver: DriverShape) {
       })
         .describe('At most this many upstream calls. Default: no limit.')
         .optional(),
-    }).optional(),
+    })
+      .describe('How much the upstream is asked; shared by all tools of the adapter.')
+      .optional(),
     tools: z.record(toolKey, tool).describe('Tools by name.'),
   });
 }

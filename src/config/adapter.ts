@@ -6,7 +6,8 @@ import type { Expression } from './expression.ts';
 import type { TextTemplate, ValueTemplate } from './template.ts';
 
 /** Neutral states of an upstream job. `errored`: the call itself could not be carried out. */
-export type Phase = 'working' | 'input_required' | 'succeeded' | 'failed' | 'cancelled' | 'errored';
+export const phases = ['working', 'input_required', 'succeeded', 'failed', 'cancelled', 'errored'] as const;
+export type Phase = (typeof phases)[number];
 
 /** The order in which state rules are tried, whatever their order in the file. */
 export const phaseOrder: readonly Phase[] = [

@@ -2,11 +2,11 @@
 
 import { readFileSync, statSync } from 'node:fs';
 import { formatProblem, formatWarning, type Problem } from '../errors.ts';
+import { isJsonObject } from '../exact-json.ts';
 import { adapterSchema } from './adapter-schema.ts';
 import type { DriverFormat } from './driver-format.ts';
 import { type LoadedText, loadAdapter, unreadable } from './load.ts';
 import { adapterFilesIn } from './registry.ts';
-import { isObject } from './schema-names.ts';
 import { checkSettingsText } from './settings-file.ts';
 import { settingsSchema } from './settings-schema.ts';
 import { parseYaml } from './yaml.ts';
@@ -54,7 +54,7 @@ function checkFile(file: string, formats: readonly DriverFormat[]): { lines: str
 /** By the fields that only one of the two formats has; whoever has none of them wrote, or meant, an adapter. */
 function isSettings(text: string, file: string, formats: readonly DriverFormat[]): boolean {
   const value = parseYaml(text, file).source?.value ?? null;
-  if (!isObject(value)) return false;
+  if (!isJsonObject(value)) return false;
   const ofAdapters = new Set(formats.flatMap((format) => Object.keys(adapterSchema(format).shape)));
   const ofSettings = new Set(Object.keys(settingsSchema.shape));
   const fields = Object.keys(value);

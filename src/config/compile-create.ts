@@ -18,7 +18,8 @@ export function compileCreate(
   const { context } = place;
   const steps = itemsOf(raw, path).map(({ item, at }): CreateStep => {
     const compiled = compileStep(item, at, { ...place, captured });
-    const find = item.find && compileFind(item.find, item, at, { ...place, captured, role: 'find' });
+    const find =
+      item.find && compileFind(item.find, item, at, compiled.step.name, { ...place, captured, role: 'find' });
     captured = compiled.captured;
     checkKey(item, at, compiled.reads, context);
     return {
@@ -31,7 +32,13 @@ export function compileCreate(
   return { steps, captured };
 }
 
-function compileFind(raw: RawFind, create: RawCreateStep, path: Path, place: StepPlace): CreateStep['find'] {
+function compileFind(
+  raw: RawFind,
+  create: RawCreateStep,
+  path: Path,
+  createName: string,
+  place: StepPlace,
+): CreateStep['find'] {
   const at = [...path, 'find'];
   const { step, reads } = compileStep(raw, at, place);
   if (!reads.has('task.key'))
@@ -45,7 +52,7 @@ function compileFind(raw: RawFind, create: RawCreateStep, path: Path, place: Ste
       place.context.problem(at, `must capture "${name}" too, as the step does`, { key: true });
   const withinMs = raw.within === undefined ? 10_000 : (parseDuration(raw.within) ?? 0);
   if (withinMs > 600_000) place.context.problem([...at, 'within'], 'must be at most 10m');
-  return { ...step, name: `${step.name}`, withinMs };
+  return { ...step, name: `${createName}.find`, withinMs };
 }
 
 function compileIdempotency(raw: RawCreateStep, path: Path, context: FileContext): CreateStep['idempotency'] {

@@ -6,19 +6,17 @@ import type { RawMapping } from './adapter-schema.ts';
 import { placeCompiler } from './compile-context.ts';
 import { compileSteps, type StepPlace } from './compile-step.ts';
 import type { Path } from './driver-format.ts';
+import { defaultValueBytes, largestBytes } from './limits.ts';
 import { fetchedNames, namesWith, response } from './tool-names.ts';
 import { parseSize } from './units.ts';
-
-const defaultResultBytes = 256 * 1024;
-const largestResultBytes = 16 * 1024 * 1024;
 
 export function compileResult(
   raw: RawMapping | undefined,
   path: Path,
   place: Omit<StepPlace, 'role' | 'lastReply'>,
 ): ResultMapping {
-  const maxBytes = raw?.maxBytes === undefined ? defaultResultBytes : (parseSize(raw.maxBytes) ?? 0);
-  if (maxBytes < 1 || maxBytes > largestResultBytes)
+  const maxBytes = raw?.maxBytes === undefined ? defaultValueBytes : (parseSize(raw.maxBytes) ?? 0);
+  if (maxBytes < 1 || maxBytes > largestBytes)
     place.context.problem([...path, 'maxBytes'], 'must be more than nothing and at most 16MiB');
   const sized = { ...place, maxBytes };
   const fetch = compileSteps(raw?.fetch, [...path, 'fetch'], { ...sized, role: 'fetch', lastReply: true });

@@ -5,6 +5,7 @@ import type { Limits, Timing, Tool } from './adapter.ts';
 import type { RawAdapter, RawTiming, RawTool } from './adapter-schema.ts';
 import type { FileContext } from './compile-context.ts';
 import type { Path } from './driver-format.ts';
+import { defaultConcurrency } from './limits.ts';
 import { parseDuration } from './units.ts';
 
 const second = 1000;
@@ -58,5 +59,5 @@ export function compileLimits(raw: RawAdapter['limits'], context: FileContext): 
   const rate = raw?.rate;
   const perMs = rate === undefined ? 0 : (parseDuration(rate.per) ?? 0);
   if (rate !== undefined && perMs < 1) context.problem(['limits', 'rate', 'per'], 'must be at least 1ms');
-  return { concurrency: raw?.concurrency ?? 8, rate: rate && { calls: rate.calls, perMs } };
+  return { concurrency: raw?.concurrency ?? defaultConcurrency, rate: rate && { calls: rate.calls, perMs } };
 }

@@ -13,6 +13,7 @@ import { compileSteps } from './compile-step.ts';
 import { compileTiming, compileWithoutTasks } from './compile-timing.ts';
 import type { Path } from './driver-format.ts';
 import type { Names, Shape } from './expression-names.ts';
+import { longToolName } from './limits.ts';
 import { objectSchemaFaults } from './schema-check.ts';
 import { namesOfSchema } from './schema-names.ts';
 import { type Captured, uncertain, withCaptures } from './tool-names.ts';
@@ -20,7 +21,6 @@ import { type Captured, uncertain, withCaptures } from './tool-names.ts';
 /** Names that taskferry's own tools have. */
 export const reservedTools = ['task_status', 'task_answer', 'task_cancel'];
 
-const longName = 40;
 /** Parts that belong to a job, which a tool with `call` doesn't have. */
 const jobParts = [
   'status',
@@ -179,10 +179,10 @@ function compileOutput(raw: RawTool['output'], path: Path, context: FileContext)
 function checkName(key: string, path: Path, context: FileContext): void {
   if (reservedTools.includes(key))
     context.problem(path, `the name ${key} is taken by taskferry itself`, { key: true });
-  else if (key.length > longName)
+  else if (key.length > longToolName)
     context.warning(path, `the name has ${key.length} characters`, {
       key: true,
-      hint: `clients put prefixes before it: stay under ${longName}`,
+      hint: `clients put prefixes before it: stay under ${longToolName}`,
     });
 }
 

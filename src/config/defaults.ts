@@ -1,7 +1,6 @@
 // Defaults of a tool's arguments.
 
-import type { JsonObject } from '../exact-json.ts';
-import { isObject } from './schema-names.ts';
+import { isJsonObject, type JsonObject } from '../exact-json.ts';
 
 /**
  * Fills in the `default` of each top-level property of `schema` that `args` lacks; returns a new object and
@@ -9,9 +8,9 @@ import { isObject } from './schema-names.ts';
  */
 export function applyDefaults(schema: JsonObject, args: JsonObject): JsonObject {
   const result: JsonObject = { ...args };
-  if (!isObject(schema.properties)) return result;
+  if (!isJsonObject(schema.properties)) return result;
   for (const [name, property] of Object.entries(schema.properties)) {
-    if (Object.hasOwn(result, name) || !isObject(property) || property.default === undefined) continue;
+    if (Object.hasOwn(result, name) || !isJsonObject(property) || property.default === undefined) continue;
     result[name] = structuredClone(property.default);
   }
   return result;

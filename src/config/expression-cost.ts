@@ -2,14 +2,23 @@
 // before anything runs.
 
 import type { ASTNode } from '@marcbachmann/cel-js';
-import type { Json } from '../exact-json.ts';
+import { digitsOf, type Json } from '../exact-json.ts';
 import type { Scope } from './expression.ts';
+import { absorbedFaults } from './expression-faults.ts';
+import { loops } from './expression-lint.ts';
 
 /** A step takes 50 to 80 ns when measured, so this is about a quarter of a second. */
 const mostSteps = 4_000_000;
 
+/** A fault that the engine absorbs takes about 6 µs. Few of them are not worth a look. */
+const stepsPerFault = 100;
+const fewTurns = 1_000;
+
 /** Characters that cost as much as one step when text is searched or copied. */
 const charactersPerStep = 16;
+
+/** Digits of a long whole number that cost as much as one step when it is written as text. */
+const digitsPerStep = 4;
 
 /** Whether evaluating could take more than {@link mostSteps} steps over `scope`. */
 export function tooCostly(ast: ASTNode, scope: Scope): boolean {
@@ -33,6 +42,8 @@ interface Size {
   weight: () => number;
   /** The value itself, where it is data that is only read. */
   data?: Json | undefined;
+  /** The items of a list, or more than those, where they are data. */
+  items?: readonly Json[] | undefined;
 }
 
 interface Place {
@@ -43,7 +54,6 @@ interface Place {
   locals: ReadonlyMap<string, Size>;
 }
 
-const loops = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
 /** They give one of their operands. */
 const passing = new Set(['orValue', 'or', 'value', 'of', 'none', 'dyn']);
 /** They give a number or a truth. */
@@ -112,7 +122,13 @@ function loop(name: string, target: Size, [variable, ...bodies]: readonly ASTNod
   const locals = new Map(at.locals);
   if (variable?.op === 'id') locals.set(variable.args, { kind: 'unknown', length: average, weight: average });
   const results = bodies.map((body) => measure(body, { ...at, locals, turns: at.turns * length }));
-  if (name === 'filter') return { kind: 'list', length: () => length, weight: target.weight };
+  if (length > fewTurns && variable?.op === 'id' && at.count.steps <= mostSteps) {
+    const turns = { variable: variable.args, items: target.items, turns: length, scope: at.count.scope };
+    const goesOn = name === 'exists' || name === 'all';
+    for (const body of bodies) spend(stepsPerFault * absorbedFaults(body, goesOn, turns), at);
+  }
+  if (name === 'filter')
+    return { kind: 'list', length: () => length, weight: target.weight, items: target.items };
   const last = results.at(-1);
   if (name !== 'map' || last === undefined) return plain;
   return { kind: 'list', length: () => length, weight: () => 1 + length * last.weight() };
@@ -228,9 +244,19 @@ function copied(size: Size): number {
 function dataSize(data: Json | undefined, { count }: Place): Size {
   const weight = (): number => weightOf(data, count.weights);
   if (typeof data === 'string') return { kind: 'text', length: () => 0, weight, data };
-  if (typeof data !== 'object' || data === null) return { ...plain, data };
-  if (Array.isArray(data)) return { kind: 'list', length: () => data.length, weight, data };
-  return { kind: 'map', length: () => Object.keys(data).length, weight, data };
+  if (typeof data !== 'object' || data === null) return { ...plain, weight, data };
+  if (Array.isArray(data)) return { kind: 'list', length: () => data.length, weight, data, items: data };
+  const names = (): string[] => Object.keys(data);
+  return {
+    kind: 'map',
+    length: () => names().length,
+    weight,
+    data,
+    // A loop over a map takes its names.
+    get items() {
+      return names();
+    },
+  };
 }
 
 /** Remembered only for what is asked for: remembering every part takes longer than counting it. */
@@ -243,6 +269,7 @@ function weightOf(value: Json | undefined, known: WeakMap<object, number>): numb
 
 function countOf(value: Json | undefined): number {
   if (typeof value === 'string') return 1 + Math.floor(value.length / charactersPerStep);
+  if (typeof value === 'bigint') return 1 + Math.floor((digitsOf(value) - 20) / digitsPerStep);
   if (typeof value !== 'object' || value === null) return 1;
   let total = 1;
   if (Array.isArray(value)) for (const item of value) total += countOf(item);

@@ -1,6 +1,7 @@
 // The CEL engine as taskferry sets it up: its bounds, and the functions that are added to CEL.
 
 import { Environment, Optional } from '@marcbachmann/cel-js';
+import { engineMap } from './engine-data.ts';
 import { parseJson, parseOptionalJson, toJson } from './expression-json.ts';
 import { linkTarget } from './link-header.ts';
 
@@ -85,17 +86,21 @@ function resolveUrl(reference: string): string {
 
 /** Both maps in one; where a key is in both, the second one's value counts. */
 function merge(first: object, second: object): object {
-  return { ...first, ...second };
+  return engineMap([...entriesOf(first), ...entriesOf(second)]);
 }
 
 /** A map of a list of `{key, value}`; of equal keys the last one counts. */
 function fromEntries(entries: readonly unknown[]): object {
-  return Object.fromEntries(
+  return engineMap(
     entries.map((entry) => {
-      const { key, value } = (entry ?? {}) as { key?: unknown; value?: unknown };
+      const { key, value } = Object.fromEntries(entriesOf(entry ?? {})) as { key?: unknown; value?: unknown };
       if (typeof key !== 'string')
         throw new Error('fromEntries() wants a list of {key, value} with text as key');
       return [key, value];
     }),
   );
+}
+
+function entriesOf(map: object): Iterable<readonly [string, unknown]> {
+  return map instanceof Map ? map : Object.entries(map);
 }

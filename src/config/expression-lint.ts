@@ -5,6 +5,7 @@ import type { ASTNode } from '@marcbachmann/cel-js';
 import { suggestion } from './did-you-mean.ts';
 import type { CompileOptions, ExpressionProblem } from './expression.ts';
 import { type Member, type Shape, secretRoots } from './expression-names.ts';
+import { children } from './expression-tree.ts';
 
 export interface NameUse {
   problems: ExpressionProblem[];
@@ -16,7 +17,8 @@ export interface NameUse {
   tested: Set<string>;
 }
 
-const loops = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
+/** Macros that evaluate their last argument for each member of a list or map. */
+export const loops: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
 /** Every root there is, so that a known name in the wrong place gets a better message than a typo. */
 const allRoots = [
   'args',
@@ -60,8 +62,19 @@ function walk(node: ASTNode, at: Walk): void {
   else if (node.op === 'rcall') walkMethod(node, node.args[0], node.args[1], node.args[2], at);
   else {
     if (node.op === 'in') checkHeaderTest(node.args, at);
+    if (node.op === 'map') for (const [key] of node.args) checkKey(key, at);
     for (const child of children(node)) walk(child, at);
   }
+}
+
+/** The engine leaves these keys out of `{ }`. */
+const lostKeys = new Set<unknown>(['constructor', 'prototype', '__proto__']);
+
+function checkKey(key: ASTNode, at: Walk): void {
+  if (key.op !== 'value' || !lostKeys.has(key.args)) return;
+  const name = JSON.stringify(key.args);
+  const hint = `write fromEntries([{"key": ${name}, "value": …}])`;
+  report(at, key.start, `a map that is written out can't have the key ${name}`, hint);
 }
 
 /** `"Location" in response.headers`. */
@@ -260,28 +273,6 @@ function collectTested(node: ASTNode, tested: Set<string>): void {
     return;
   }
   for (const child of children(node)) collectTested(child, tested);
-}
-
-function children(node: ASTNode): readonly ASTNode[] {
-  switch (node.op) {
-    case 'value':
-    case 'id':
-      return [];
-    case '.':
-    case '.?':
-      return [node.args[0]];
-    case 'call':
-      return node.args[1];
-    case 'rcall':
-      return [node.args[1], ...node.args[2]];
-    case 'map':
-      return node.args.flat();
-    case '!_':
-    case '-_':
-      return [node.args];
-    default:
-      return node.args;
-  }
 }
 
 function report(at: Walk, offset: number, message: string, hint?: string): void {

@@ -1,7 +1,7 @@
 // What an expression gave, as exact JSON: CEL's own types turned into plain ones, and a bound on the size.
 
 import { Optional } from '@marcbachmann/cel-js';
-import { type Json, type JsonObject, maxJsonDepth } from '../exact-json.ts';
+import { digitsOf, type Json, type JsonObject, maxJsonDepth } from '../exact-json.ts';
 
 /** The value would be larger than allowed. */
 export class ResultTooLarge extends Error {}
@@ -29,7 +29,7 @@ function plain(value: unknown, budget: Budget, depth: number): Json | undefined 
   if (value === undefined) return undefined;
   if (value === null || typeof value === 'boolean') return spent(value, 5, budget);
   if (typeof value === 'string') return spent(value, textBytes(value, budget), budget);
-  if (typeof value === 'bigint') return spent(value, 20, budget);
+  if (typeof value === 'bigint') return spent(value, digitsOf(value), budget);
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) throw new UnusableValue('the number is not finite');
     return spent(value, 20, budget);

@@ -2,11 +2,13 @@
 
 import type { Environment, ParseResult } from '@marcbachmann/cel-js';
 import type { Json } from '../exact-json.ts';
+import { engineScope } from './engine-data.ts';
 import { tooCostly } from './expression-cost.ts';
 import { newEngine, withBaseUrl } from './expression-engine.ts';
 import { lintExpression, type NameUse } from './expression-lint.ts';
 import { checkingEnvironment, type Names, readsSecret } from './expression-names.ts';
 import { normalise, ResultTooLarge, UnusableValue } from './expression-value.ts';
+import { defaultValueBytes } from './limits.ts';
 
 /** Root names and their values: args, job, task, confirm, env, secrets, login, jwt, response, fetched, item, answer. */
 export type Scope = { readonly [root: string]: Json | undefined };
@@ -58,8 +60,6 @@ export interface CompiledExpression {
   /** Dotted names that are sure to be there when the expression is true, as it tests them with `has()`. */
   tested: ReadonlySet<string>;
 }
-
-const defaultMaxBytes = 256 * 1024;
 
 /**
  * Compiles one CEL expression: syntax, guards, names and types are checked here, so that at run time only the
@@ -123,7 +123,7 @@ function runnable(
   type: string,
   use: NameUse,
   program: ParseResult,
-  maxBytes = defaultMaxBytes,
+  maxBytes = defaultValueBytes,
 ): Expression {
   // A fault of the engine may quote the data it met; where that may be a secret, only the code is told.
   const hideData = readsSecret(use.reads);
@@ -135,13 +135,26 @@ function runnable(
       if (tooCostly(program.ast, scope))
         throw new EvaluationFault(`the data is too large for what is made of it in \`${shortened(source)}\``);
       try {
-        const value: unknown = withBaseUrl(baseUrl(scope), () => program(scope));
+        const value: unknown = withBaseUrl(baseUrl(scope), () =>
+          withoutStacks(() => program(engineScope(scope))),
+        );
         return normalise(value, maxBytes);
       } catch (error) {
         throw new EvaluationFault(`${faultText(error, hideData)} in \`${shortened(source)}\``);
       }
     },
   };
+}
+
+/** The engine makes an Error of every fault, also of those it absorbs by the thousand; stacks take most of the time. */
+function withoutStacks<T>(run: () => T): T {
+  const before = Error.stackTraceLimit;
+  Error.stackTraceLimit = 0;
+  try {
+    return run();
+  } finally {
+    Error.stackTraceLimit = before;
+  }
 }
 
 function baseUrl(scope: Scope): string | undefined {

@@ -3,8 +3,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import type { Problem } from '../errors.ts';
-import type { Json, JsonObject } from '../exact-json.ts';
+import { byPlace, type Problem } from '../errors.ts';
+import { isJsonObject, type Json, type JsonObject } from '../exact-json.ts';
 import type { Adapter, CompiledUpstream, EnvVariable } from './adapter.ts';
 import { adapterSchema, knownVersions, type RawAdapter } from './adapter-schema.ts';
 import { driverCompiler, type FileContext, fileContext, placeCompiler } from './compile-context.ts';
@@ -13,7 +13,6 @@ import { compileTool } from './compile-tool.ts';
 import { suggestion } from './did-you-mean.ts';
 import type { DriverFormat, Path } from './driver-format.ts';
 import { readsRoot, type Shape } from './expression-names.ts';
-import { isObject } from './schema-names.ts';
 import { plainProblem, type ShapeProblem, shapeProblems } from './shape-problems.ts';
 import { response, variables } from './tool-names.ts';
 import { parseYaml, type YamlSource } from './yaml.ts';
@@ -76,7 +75,7 @@ type Found = { problems: Problem[]; warnings: Problem[] };
 
 function compile(text: string, source: YamlSource, options: LoadOptions, found: Found): Adapter | undefined {
   const raw = source.value;
-  if (!isObject(raw)) {
+  if (!isJsonObject(raw)) {
     found.problems.push(source.problem([], raw === null ? 'the file is empty' : 'the file must hold a map'));
     return undefined;
   }
@@ -98,7 +97,7 @@ function compile(text: string, source: YamlSource, options: LoadOptions, found: 
   const upstream = adapter.upstream && compileUpstream(adapter.upstream, format, context);
   context.credentials = format.credentials?.(upstream?.config) ?? {};
   const limits = compileLimits(adapter.limits, context);
-  if (isObject(raw.tools ?? null) && Object.keys(raw.tools ?? {}).length === 0)
+  if (isJsonObject(raw.tools ?? null) && Object.keys(raw.tools ?? {}).length === 0)
     context.problem(['tools'], 'there are no tools', { key: true });
   const tools = Object.entries(adapter.tools ?? {}).map(([key, tool]) => compileTool(key, tool, context));
   if (found.problems.length > 0 || adapter.name === undefined || upstream === undefined) return undefined;
@@ -157,12 +156,13 @@ function findFormat(
 ): DriverFormat | undefined {
   const names = formats.map((format) => format.name);
   const upstream = raw.upstream;
-  const driver = upstream !== undefined && isObject(upstream) ? upstream.driver : undefined;
+  const driver = upstream !== undefined && isJsonObject(upstream) ? upstream.driver : undefined;
   const format = formats.find(({ name }) => name === driver);
   if (format !== undefined) return format;
   const hint = `drivers: ${names.join(', ')}`;
   if (upstream === undefined) found.problems.push(source.problem(['upstream'], 'is missing', { hint }));
-  else if (!isObject(upstream)) found.problems.push(source.problem(['upstream'], 'must be a map', { hint }));
+  else if (!isJsonObject(upstream))
+    found.problems.push(source.problem(['upstream'], 'must be a map', { hint }));
   else if (driver === undefined)
     found.problems.push(source.problem(['upstream', 'driver'], 'is missing', { hint }));
   else {
@@ -207,7 +207,7 @@ function checkShape(raw: JsonObject, source: YamlSource, format: DriverFormat, f
 /** Removes the smallest part that can be done without: an unknown key, a tool, or a top-level field. */
 function drop(raw: JsonObject, { at, unknownKey, strayKey }: ShapeProblem): void {
   const [root, name] = at;
-  const inTool = root === 'tools' && typeof name === 'string' && isObject(raw.tools ?? null);
+  const inTool = root === 'tools' && typeof name === 'string' && isJsonObject(raw.tools ?? null);
   if (inTool && !strayKey) deleteAt(raw, ['tools', name]);
   else deleteAt(raw, unknownKey || root === undefined ? at : [root]);
 }
@@ -216,9 +216,9 @@ function deleteAt(raw: JsonObject, path: Path): void {
   let holder: Json | undefined = raw;
   for (const part of path.slice(0, -1)) {
     if (Array.isArray(holder)) holder = holder[Number(part)];
-    else holder = holder !== undefined && isObject(holder) ? holder[String(part)] : undefined;
+    else holder = holder !== undefined && isJsonObject(holder) ? holder[String(part)] : undefined;
   }
-  if (holder !== undefined && isObject(holder)) delete holder[String(path.at(-1))];
+  if (holder !== undefined && isJsonObject(holder)) delete holder[String(path.at(-1))];
 }
 
 function placeOf({ line, column }: Problem): string {
@@ -268,9 +268,9 @@ function warnUnused(env: readonly EnvVariable[], secrets: readonly string[], con
 
 function toolLines(source: YamlSource): Map<string, { line: number; column: number }> {
   const { value } = source;
-  const tools = isObject(value) && isObject(value.tools ?? null) ? value.tools : {};
+  const tools = isJsonObject(value) && isJsonObject(value.tools ?? null) ? value.tools : {};
   return new Map(
-    Object.keys(isObject(tools) ? tools : {}).map((key) => {
+    Object.keys(isJsonObject(tools) ? tools : {}).map((key) => {
       const { line, column } = source.problem(['tools', key], '', { key: true });
       return [key, { line, column }];
     }),
@@ -278,5 +278,5 @@ function toolLines(source: YamlSource): Map<string, { line: number; column: numb
 }
 
 function inFileOrder(problems: readonly Problem[]): Problem[] {
-  return problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
+  return problems.toSorted(byPlace);
 }

@@ -8,6 +8,7 @@ import type { AdapterEntry } from './adapter-entry.ts';
 import { reservedTools } from './compile-tool.ts';
 import { suggestion } from './did-you-mean.ts';
 import type { DriverFormat } from './driver-format.ts';
+import { longestToolName, longToolName } from './limits.ts';
 import { loadAdapterFile, unreadable } from './load.ts';
 import { adapterVariables, type Variables, variableProblems } from './variables.ts';
 
@@ -15,15 +16,14 @@ export interface ServedAdapter {
   /** The name it is served under; stored tasks, budgets and metrics go by it. */
   name: string;
   adapter: Adapter;
-  prefix: string;
   /** Adapter's name of a variable to ours. */
   env: { readonly [name: string]: string };
   /** The tools that are offered. Tasks of others are still followed. */
-  tools: readonly ServedTool[];
+  tools: readonly NamedTool[];
   variables: Variables;
 }
 
-export interface ServedTool {
+export interface NamedTool {
   /** `prefix` and the tool's key. */
   name: string;
   tool: Tool;
@@ -156,24 +156,28 @@ function serve(
   problems.push(...variableProblems(adapter, variables, entry.env));
   const tools = adapter.tools
     .filter(({ key }) => entry.tools === undefined || entry.tools.includes(key))
-    .map((tool): ServedTool => ({ name: `${entry.prefix}${tool.key}`, tool }));
+    .map((tool): NamedTool => ({ name: `${entry.prefix}${tool.key}`, tool }));
   for (const { name } of tools) checkFullName(name, entry, problems, warnings);
   const name = entry.as ?? adapter.name;
-  return [
-    { name, adapter, prefix: entry.prefix, env: entry.env, tools, variables, entry, lines: loaded.toolLines },
-  ];
+  return [{ name, adapter, env: entry.env, tools, variables, entry, lines: loaded.toolLines }];
 }
 
 function checkFullName(name: string, entry: AdapterEntry, problems: Problem[], warnings: Problem[]): void {
-  if (name.length > 64)
-    problems.push(entry.problem(['prefix'], `with its prefix, ${name} has more than 64 characters`));
+  if (name.length > longestToolName)
+    problems.push(
+      entry.problem(['prefix'], `with its prefix, ${name} has more than ${longestToolName} characters`),
+    );
   else if (reservedTools.includes(name))
     problems.push(
       entry.problem(['prefix'], `with its prefix, the name ${name} is taken by taskferry itself`),
     );
-  else if (name.length > 40 && entry.prefix !== '')
+  else if (name.length > longToolName && entry.prefix !== '')
     warnings.push(
-      entry.problem(['prefix'], `with its prefix, ${name} has ${name.length} characters`, 'stay under 40'),
+      entry.problem(
+        ['prefix'],
+        `with its prefix, ${name} has ${name.length} characters`,
+        `stay under ${longToolName}`,
+      ),
     );
 }
 

@@ -1,11 +1,9 @@
 // Checks of the JSON Schemas inside an adapter: they must compile, and questions must be flat.
 
-import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv';
-import { sentenceOf } from '../errors.ts';
-import type { Json, JsonObject } from '../exact-json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../exact-json.ts';
 import { suggestion } from './did-you-mean.ts';
 import type { Path } from './driver-format.ts';
-import { isObject } from './schema-names.ts';
+import { compileSchema } from './json-schema-validator.ts';
 
 export interface SchemaFault {
   /** Relative to the schema. */
@@ -31,12 +29,12 @@ const types = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'nul
 
 /** Misspelt types of properties, told at their place and with a suggestion. */
 function unknownTypes(schema: Json, path: Path, depth: number): SchemaFault[] {
-  if (!isObject(schema) || depth > maxSchemaDepth) return [];
+  if (!isJsonObject(schema) || depth > maxSchemaDepth) return [];
   const { type, properties, items } = schema;
   const faults: SchemaFault[] = [];
   if (typeof type === 'string' && !types.includes(type))
     faults.push({ path: [...path, 'type'], message: `there is no type "${type}"${suggestion(type, types)}` });
-  if (isObject(properties))
+  if (isJsonObject(properties))
     for (const [name, property] of Object.entries(properties))
       faults.push(...unknownTypes(property, [...path, 'properties', name], depth + 1));
   return [...faults, ...unknownTypes(items ?? null, [...path, 'items'], depth + 1)];
@@ -44,9 +42,9 @@ function unknownTypes(schema: Json, path: Path, depth: number): SchemaFault[] {
 
 /** A misspelt name under `required` would refuse every call. */
 function undeclaredRequired(schema: JsonObject): SchemaFault[] {
-  const names = isObject(schema.properties) ? Object.keys(schema.properties) : [];
+  const names = isJsonObject(schema.properties) ? Object.keys(schema.properties) : [];
   const required = Array.isArray(schema.required) ? schema.required : [];
-  const open = schema.additionalProperties === true || isObject(schema.additionalProperties);
+  const open = schema.additionalProperties === true || isJsonObject(schema.additionalProperties);
   const composed = ['allOf', 'anyOf', 'oneOf', '$ref', 'patternProperties', 'if'].some((word) =>
     Object.hasOwn(schema, word),
   );
@@ -67,9 +65,9 @@ function wholeFaults(schema: JsonObject): SchemaFault[] {
 
 /** Defaults that the property itself would refuse. */
 function unfitDefaults(schema: JsonObject, root: JsonObject, path: Path): SchemaFault[] {
-  if (!isObject(schema.properties)) return [];
+  if (!isJsonObject(schema.properties)) return [];
   return Object.entries(schema.properties).flatMap(([name, property]): SchemaFault[] => {
-    if (!isObject(property)) return [];
+    if (!isJsonObject(property)) return [];
     const at = [...path, 'properties', name];
     const inner = unfitDefaults(property, root, at);
     const why = property.default === undefined ? undefined : misfit(property, property.default, root);
@@ -87,25 +85,17 @@ function misfit(
   value: Json,
   { $defs = {}, definitions = {} }: JsonObject,
 ): string | undefined {
-  try {
-    const alone: JsonObject = { $defs, definitions, type: 'object', properties: { value: property } };
-    const result = new AjvJsonSchemaValidator().getValidator(alone)({ value });
-    return result.valid ? undefined : (result.errorMessage ?? '').replace(/^data\/value ?/, '').slice(0, 200);
-  } catch {
-    return undefined;
-  }
+  const compiled = compileSchema({ $defs, definitions, type: 'object', properties: { value: property } });
+  const why = 'fault' in compiled ? undefined : compiled.validate({ value });
+  return why?.replace(/^data\/value ?/, '').slice(0, 200);
 }
 
-/** A fresh validator for each schema: one instance would mix up their `$id`s. */
 function compileFaults(schema: JsonObject): SchemaFault[] {
   if (depthOf(schema) > maxSchemaDepth) return [{ path: [], message: 'the schema is nested too deeply' }];
-  try {
-    new AjvJsonSchemaValidator().getValidator(schema);
-    return [];
-  } catch (error) {
-    const text = sentenceOf(error);
-    return [{ path: placeIn(schema, text), message: `is no JSON Schema 2020-12: ${text.slice(0, 300)}` }];
-  }
+  const compiled = compileSchema(schema);
+  if (!('fault' in compiled)) return [];
+  const { fault } = compiled;
+  return [{ path: placeIn(schema, fault), message: `is no JSON Schema 2020-12: ${fault.slice(0, 300)}` }];
 }
 
 /** `schema is invalid: data/properties/a/type must be …` names a place. */
@@ -119,7 +109,7 @@ function placeIn(schema: JsonObject, text: string): Path {
     if (Array.isArray(current)) {
       path.push(Number(key));
       current = current[Number(key)];
-    } else if (isObject(current) && Object.hasOwn(current, key)) {
+    } else if (isJsonObject(current) && Object.hasOwn(current, key)) {
       path.push(key);
       current = current[key];
     } else break;
@@ -154,7 +144,7 @@ export function questionSchemaFaults(schema: JsonObject): SchemaFault[] {
         key: true,
         message: `a question's schema can't have "${key}"${suggestion(key, known)}`,
       });
-  if (!isObject(schema.properties)) faults.push({ path: [], message: 'needs properties' });
+  if (!isJsonObject(schema.properties)) faults.push({ path: [], message: 'needs properties' });
   else
     for (const [name, field] of Object.entries(schema.properties))
       faults.push(...fieldFaults(field, ['properties', name]));
@@ -162,7 +152,7 @@ export function questionSchemaFaults(schema: JsonObject): SchemaFault[] {
 }
 
 function fieldFaults(field: Json, path: Path): SchemaFault[] {
-  if (!isObject(field)) return [{ path, message: 'must be a map with a type' }];
+  if (!isJsonObject(field)) return [{ path, message: 'must be a map with a type' }];
   const type = field.type ?? (Array.isArray(field.enum) ? 'string' : undefined);
   if (typeof type !== 'string' || !Object.hasOwn(fieldKeywords, type)) {
     const message = "a question's field must be a string, number, integer, boolean or enum";

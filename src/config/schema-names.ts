@@ -1,6 +1,6 @@
 // From a JSON Schema to the names and CEL types that expressions may read: args, confirm answers, ask answers.
 
-import type { Json, JsonObject } from '../exact-json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../exact-json.ts';
 import type { Member, Shape } from './expression-names.ts';
 
 interface Options {
@@ -34,7 +34,7 @@ export function namesOfSchema(schema: JsonObject, options: Options): Shape {
     const path = `${options.path}.${name}`;
     const certain =
       merged.required.has(name) ||
-      (options.defaults && isObject(property) && Object.hasOwn(property, 'default'));
+      (options.defaults && isJsonObject(property) && Object.hasOwn(property, 'default'));
     members[name] = {
       type: celType(property),
       certain,
@@ -60,7 +60,7 @@ function memberDetails(
       : ', or list it under required';
     details.fix = `read it as ${optional}.orValue(…) or after has(${path})${others}`;
   }
-  if (isObject(property) && isObject(property.properties))
+  if (isJsonObject(property) && isJsonObject(property.properties))
     details.shape = namesOfSchema(property, {
       ...options,
       path,
@@ -82,7 +82,7 @@ interface Merged {
 function mergeAll(schema: JsonObject, root: JsonObject, depth: number): Merged | undefined {
   if (depth > 8) return undefined;
   const merged: Merged = {
-    properties: { ...(isObject(schema.properties) ? schema.properties : {}) },
+    properties: { ...(isJsonObject(schema.properties) ? schema.properties : {}) },
     required: new Set(Array.isArray(schema.required) ? schema.required.map(String) : []),
     open: isOpen(schema),
     loose: combinators.some((keyword) => Object.hasOwn(schema, keyword)),
@@ -93,8 +93,8 @@ function mergeAll(schema: JsonObject, root: JsonObject, depth: number): Merged |
     if (Array.isArray(list)) parts.push(...list);
   }
   for (const keyword of ['then', 'else', 'if'] as const)
-    if (isObject(schema[keyword])) parts.push(schema[keyword]);
-  if (isObject(schema.dependentSchemas)) parts.push(...Object.values(schema.dependentSchemas));
+    if (isJsonObject(schema[keyword])) parts.push(schema[keyword]);
+  if (isJsonObject(schema.dependentSchemas)) parts.push(...Object.values(schema.dependentSchemas));
   if (typeof schema.$ref === 'string') {
     const target = localReference(schema.$ref, root);
     if (target === undefined) return undefined;
@@ -103,7 +103,7 @@ function mergeAll(schema: JsonObject, root: JsonObject, depth: number): Merged |
   if (Object.hasOwn(schema, '$dynamicRef')) return undefined;
   const all = Array.isArray(schema.allOf) ? schema.allOf : [];
   for (const part of parts) {
-    if (!isObject(part)) continue;
+    if (!isJsonObject(part)) continue;
     const inner = mergeAll(part, root, depth + 1);
     if (inner === undefined) return undefined;
     merged.properties = { ...inner.properties, ...merged.properties };
@@ -117,7 +117,7 @@ function mergeAll(schema: JsonObject, root: JsonObject, depth: number): Merged |
 /** Undeclared members only count as known when the schema says so itself. */
 function isOpen(schema: JsonObject): boolean {
   const extra = schema.additionalProperties;
-  return extra === true || isObject(extra) || isObject(schema.patternProperties);
+  return extra === true || isJsonObject(extra) || isJsonObject(schema.patternProperties);
 }
 
 function localReference(reference: string, root: JsonObject): JsonObject | undefined {
@@ -125,14 +125,14 @@ function localReference(reference: string, root: JsonObject): JsonObject | undef
   let current: Json | undefined = root;
   for (const part of reference.slice(2).split('/')) {
     const key = part.replaceAll('~1', '/').replaceAll('~0', '~');
-    current = isObject(current) && Object.hasOwn(current, key) ? current[key] : undefined;
+    current = isJsonObject(current) && Object.hasOwn(current, key) ? current[key] : undefined;
   }
-  return isObject(current) ? current : undefined;
+  return isJsonObject(current) ? current : undefined;
 }
 
 /** The CEL type of values that fit a schema; `dyn` when they can be of several. */
 function celType(schema: Json | undefined): string {
-  if (!isObject(schema)) return 'dyn';
+  if (!isJsonObject(schema)) return 'dyn';
   const { type } = schema;
   if (type === undefined) return typeOfValues(schema.const !== undefined ? [schema.const] : schema.enum);
   switch (type) {
@@ -147,7 +147,7 @@ function celType(schema: Json | undefined): string {
       return item === 'dyn' ? 'list' : `list<${item}>`;
     }
     case 'object': {
-      const item = isObject(schema.properties) ? 'dyn' : celType(schema.additionalProperties);
+      const item = isJsonObject(schema.properties) ? 'dyn' : celType(schema.additionalProperties);
       return `map<string, ${item}>`;
     }
     default:
@@ -161,8 +161,4 @@ function typeOfValues(values: Json | undefined): string {
   if (values.every((value) => typeof value === 'string')) return 'string';
   if (values.every((value) => typeof value === 'boolean')) return 'bool';
   return 'dyn';
-}
-
-export function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

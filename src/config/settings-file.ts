@@ -2,10 +2,10 @@
 
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Problem } from '../errors.ts';
+import { byPlace, type Problem } from '../errors.ts';
+import { isJsonObject } from '../exact-json.ts';
 import { type AdapterEntry, parseUse } from './adapter-entry.ts';
 import { unreadable } from './load.ts';
-import { isObject } from './schema-names.ts';
 import { type RawAdapterEntry, type RawSettings, settingsSchema } from './settings-schema.ts';
 import { plainProblem, shapeProblems } from './shape-problems.ts';
 import { parseSize } from './units.ts';
@@ -41,7 +41,7 @@ function parseSettings(text: string, file: string, problems: Problem[]): FileSet
   problems.push(...parsed.problems);
   const { source } = parsed;
   if (source === undefined || parsed.problems.length > 0) return undefined;
-  if (!isObject(source.value)) {
+  if (!isJsonObject(source.value)) {
     problems.push(
       source.problem([], source.value === null ? 'the file is empty' : 'the file must hold a map'),
     );
@@ -54,7 +54,7 @@ function parseSettings(text: string, file: string, problems: Problem[]): FileSet
   const checked = settingsSchema.safeParse(source.value);
   if (checked.success) return { raw: checked.data, source, folder: dirname(file) };
   const faults = shapeProblems(checked.error.issues, source).map(plainProblem);
-  problems.push(...faults.toSorted((a, b) => a.line - b.line || a.column - b.column));
+  problems.push(...faults.toSorted(byPlace));
   return undefined;
 }
 

@@ -3,7 +3,8 @@
 import type { Problem } from '../errors.ts';
 import { type AdapterEntry, parseUse } from './adapter-entry.ts';
 import { suggestion } from './did-you-mean.ts';
-import { type LogLevel, logLevels } from './settings-schema.ts';
+import { type LogLevel, logLevels, portField, publicUrlField } from './settings-schema.ts';
+import { parseStore, type StoreAddress } from './store-address.ts';
 
 /** Command line flags of `serve`; undefined when not given. */
 export interface SettingsFlags {
@@ -28,8 +29,7 @@ export interface Overrides {
   publicUrl: string | undefined;
   hosts: string[] | undefined;
   origins: string[] | undefined;
-  /** `sqlite:` and a path as it was written. */
-  store: string | undefined;
+  store: StoreAddress | undefined;
   adapters: AdapterEntry[] | undefined;
   logLevel: LogLevel | undefined;
 }
@@ -79,16 +79,14 @@ export function overrides({ flags, environment, cwd }: SettingsSources, problems
       (parsePort(port.text) ?? fault(port.by, `"${port.text}" is no port`, 'a whole number from 0 to 65535')),
     publicUrl:
       publicUrl &&
-      (/^https?:$/.test(URL.parse(publicUrl.text)?.protocol ?? '')
+      (publicUrlField.safeParse(publicUrl.text).success
         ? publicUrl.text
         : fault(publicUrl.by, 'must be an http or https URL')),
     hosts: list(environment.TASKFERRY_HOSTS),
     origins: list(environment.TASKFERRY_ORIGINS),
     store:
       store &&
-      (/^sqlite:.+/s.test(store.text)
-        ? store.text
-        : fault(store.by, `"${store.text}" is no store`, 'write sqlite:PATH')),
+      (parseStore(store.text, cwd) ?? fault(store.by, `"${store.text}" is no store`, 'write sqlite:PATH')),
     adapters: adapters.items?.map((item) => outsideEntry(item, adapters.by, cwd)),
     logLevel:
       level &&
@@ -102,8 +100,7 @@ export function overrides({ flags, environment, cwd }: SettingsSources, problems
 }
 
 function parsePort(text: string): number | undefined {
-  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
-  return port <= 65535 ? port : undefined;
+  return /^\d+$/.test(text) ? portField.safeParse(Number(text)).data : undefined;
 }
 
 function outsideEntry(use: string, by: string, cwd: string): AdapterEntry {

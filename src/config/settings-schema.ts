@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { adapterName } from './adapter-schema.ts';
 import { size, strict, variableName } from './shape.ts';
+import { storePattern } from './store-address.ts';
 
 const adapterEntry = strict({
   use: z.string().min(1).describe('Name of a shipped adapter, or path of a file, relative to this file.'),
@@ -29,13 +30,16 @@ const adapterEntry = strict({
 export const logLevels = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
+/** Fields that flags and variables may give as well. */
+export const publicUrlField = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
+export const portField = z.int().min(0).max(65535);
+
 export const settingsSchema = strict({
   version: z.literal(1).describe('Version of the settings: 1.'),
   listen: strict({
     host: z.string().min(1).describe('Address to listen on. Default 127.0.0.1.').optional(),
-    port: z.int().min(0).max(65535).describe('Port; 0 takes a free one. Default 3737.').optional(),
-    publicUrl: z
-      .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+    port: portField.describe('Port; 0 takes a free one. Default 3737.').optional(),
+    publicUrl: publicUrlField
       .describe('URL that clients use, when it is not the address listened on.')
       .optional(),
     hosts: z
@@ -51,7 +55,7 @@ export const settingsSchema = strict({
     .optional(),
   store: z
     .string()
-    .regex(/^sqlite:.+/, 'must be sqlite:PATH')
+    .regex(storePattern, 'must be sqlite:PATH')
     .describe(
       'Where tasks are kept; a relative path starts at this file. Default sqlite:./taskferry.db in the working folder.',
     )
@@ -67,8 +71,10 @@ export const settingsSchema = strict({
     )
     .optional(),
   auth: strict({
-    kind: z.literal('none').describe('Who may call: anybody who reaches the address.'),
-  }).optional(),
+    kind: z.literal('none').describe('none: anybody who reaches the address.'),
+  })
+    .describe('Who may call.')
+    .optional(),
   limits: strict({
     requestBytes: size('Most bytes of one MCP request. Default 4MiB, at most 64MiB.').optional(),
   })
@@ -86,7 +92,9 @@ export const settingsSchema = strict({
     .optional(),
   log: strict({
     level: z.enum(logLevels).describe('Least severe kind that is logged. Default info.').optional(),
-  }).optional(),
+  })
+    .describe('What is logged, on stderr.')
+    .optional(),
 });
 
 export type RawSettings = z.infer<typeof settingsSchema>;

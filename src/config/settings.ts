@@ -1,16 +1,15 @@
 // The server's settings: defaults, the settings file, TASKFERRY_* variables and flags, in that order.
 
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Problem } from '../errors.ts';
 import type { AdapterEntry } from './adapter-entry.ts';
 import { entriesOfFile, readSettingsFile, requestBytes } from './settings-file.ts';
 import { overrides, type SettingsSources, unknownVariables } from './settings-overrides.ts';
 import type { LogLevel } from './settings-schema.ts';
+import { parseStore, type StoreAddress } from './store-address.ts';
 import { namedVariable } from './variables.ts';
 
 export interface Settings {
-  /** Absolute path of the settings file, if any. */
-  file: string | undefined;
   listen: {
     /** Default 127.0.0.1. */
     host: string;
@@ -20,8 +19,8 @@ export interface Settings {
     hosts: readonly string[];
     origins: readonly string[];
   };
-  /** `sqlite:` and an absolute path. Default `taskferry.db` in the working folder. */
-  store: string;
+  /** Default `taskferry.db` in the working folder. */
+  store: StoreAddress;
   adapters: readonly AdapterEntry[];
   auth: { kind: 'none' };
   limits: {
@@ -62,8 +61,8 @@ export function loadSettings({ flags, environment, cwd }: SettingsSources): Load
     return [];
   });
   const fileEntries = fromFile ? entriesOfFile(fromFile) : [];
+  const storeOfFile = raw?.store && fromFile ? parseStore(raw.store, fromFile.folder) : undefined;
   const settings: Settings = {
-    file,
     listen: {
       host: from.host ?? raw?.listen?.host ?? '127.0.0.1',
       port: from.port ?? raw?.listen?.port ?? 3737,
@@ -71,10 +70,7 @@ export function loadSettings({ flags, environment, cwd }: SettingsSources): Load
       hosts: from.hosts ?? raw?.listen?.hosts ?? [],
       origins: from.origins ?? raw?.listen?.origins ?? [],
     },
-    store:
-      from.store === undefined && raw?.store && file
-        ? storeAt(raw.store, dirname(file))
-        : storeAt(from.store ?? 'sqlite:./taskferry.db', cwd),
+    store: from.store ?? storeOfFile ?? { kind: 'sqlite', path: resolve(cwd, 'taskferry.db') },
     adapters: from.adapters ?? fileEntries,
     auth: { kind: 'none' },
     limits: { requestBytes: requestBytes(fromFile, problems) },
@@ -83,8 +79,4 @@ export function loadSettings({ flags, environment, cwd }: SettingsSources): Load
   };
   const warnings = unknownVariables(environment);
   return problems.length > 0 ? { problems, warnings } : { settings, problems, warnings };
-}
-
-function storeAt(store: string, folder: string): string {
-  return `sqlite:${resolve(folder, store.slice('sqlite:'.length))}`;
 }

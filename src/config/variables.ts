@@ -2,7 +2,9 @@
 
 import { readFileSync, statSync } from 'node:fs';
 import { type Problem, TaskferryError } from '../errors.ts';
+import { isJsonObject } from '../exact-json.ts';
 import type { Adapter } from './adapter.ts';
+import { parseYaml } from './yaml.ts';
 
 export interface VariableOptions {
   /** The process environment, or a part of it. */
@@ -25,7 +27,10 @@ export interface Variables {
   values(): VariableValues;
   /** Reads every NAME_FILE again, whatever its time stamp. True when a value changed. */
   refresh(): boolean;
-  /** The secrets that can be read now, for redaction: one that is missing must not expose the others. */
+  /**
+   * For redaction: the secrets that can be read now, since one that is missing must not expose the others, and the
+   * values that they had before, since an upstream may still quote those.
+   */
   readableSecrets(): string[];
   /** What is missing now; empty when all can be read. */
   faults(): { name: string; message: string; fix: string }[];
@@ -37,10 +42,17 @@ export function adapterVariables(
   { environment, rename = {} }: VariableOptions,
 ): Variables {
   const files = new Map<string, { path: string; stamp: string; text: string }>();
+  /** Values of secrets by our own name, oldest first. */
+  const seen = new Map<string, string[]>();
   const ours = (name: string): string => (Object.hasOwn(rename, name) ? (rename[name] ?? name) : name);
 
   const read = (name: string, kind: Kind, fresh = false): Reading => {
     const variable = ours(name);
+    const reading = readNow(variable, kind, fresh);
+    if (kind === 'secret' && reading.text !== undefined) remember(seen, variable, reading.text);
+    return reading;
+  };
+  const readNow = (variable: string, kind: Kind, fresh: boolean): Reading => {
     const own = environment[variable];
     if (own !== undefined) return checked(variable, withoutLineEnd(own), kind, variable);
     const path = environment[`${variable}_FILE`];
@@ -72,7 +84,10 @@ export function adapterVariables(
       for (const name of adapter.secrets) read(name, 'secret', true);
       return [...files].some(([name, { text: value }]) => before.get(name) !== value);
     },
-    readableSecrets: () => adapter.secrets.flatMap((name) => read(name, 'secret').text ?? []),
+    readableSecrets() {
+      for (const name of adapter.secrets) read(name, 'secret');
+      return [...seen.values()].flat();
+    },
     faults() {
       const readings = [
         ...adapter.env.map(({ name, default: fallback }) => ({ reading: read(name, 'env'), fallback })),
@@ -107,6 +122,15 @@ export function variableProblems(
     const { line, column, path } = placeOf(adapter, listed);
     return { file: adapter.file, line, column, path, message, hint: fix };
   });
+}
+
+/** Most values of one secret that stay unshown after it was rotated. */
+const mostRemembered = 20;
+
+function remember(seen: Map<string, string[]>, variable: string, text: string): void {
+  const values = seen.get(variable) ?? [];
+  if (values.at(-1) === text) return;
+  seen.set(variable, [...values.filter((value) => value !== text), text].slice(-mostRemembered));
 }
 
 type Kind = 'env' | 'secret';
@@ -166,14 +190,12 @@ function withoutLineEnd(text: string): string {
   return text.replace(/\r?\n$/, '');
 }
 
+/** Where the adapter lists a name; its text is read again, as this is only asked when something is wrong. */
 function placeOf(adapter: Adapter, name: string): { line: number; column: number; path: string } {
   const list = adapter.secrets.includes(name) ? 'secrets' : 'env';
-  const lines = adapter.text.split('\n');
-  const start = lines.findIndex((line) => line.startsWith(`${list}:`));
-  for (let index = Math.max(start, 0); index < lines.length; index++) {
-    const line = (lines[index] ?? '').replace(/(^|\s)#.*$/, '');
-    const column = line.search(new RegExp(`\\b${name}\\b`));
-    if (column >= 0) return { line: index + 1, column: column + 1, path: `${list}` };
-  }
-  return { line: 1, column: 1, path: list };
+  const { source } = parseYaml(adapter.text, adapter.file);
+  const listed = isJsonObject(source?.value) ? source.value[list] : undefined;
+  const item = Array.isArray(listed) ? listed.indexOf(name) : name;
+  const place = source?.problem([list, item], '', { key: true });
+  return { line: place?.line ?? 1, column: place?.column ?? 1, path: list };
 }

@@ -12,7 +12,7 @@ import {
   type Scalar,
   type YAMLError,
 } from 'yaml';
-import type { Problem } from '../errors.ts';
+import { byPlace, type Problem } from '../errors.ts';
 import { type Json, type JsonObject, maxJsonDepth } from '../exact-json.ts';
 import type { Path } from './driver-format.ts';
 import { numberProblem } from './yaml-number.ts';
@@ -22,8 +22,6 @@ export interface YamlSource {
   file: string;
   /** Numbers are JavaScript numbers: spellings that lose digits were refused. */
   value: Json;
-  /** Whether the file has a value at `path`. */
-  has(path: Path): boolean;
   /**
    * A problem at a place of the file; a path that isn't there falls back to its nearest parent.
    * `key`: point at the key instead of the value. `offset`: index into the text value at `path`.
@@ -84,7 +82,6 @@ export function parseYaml(
   const source: YamlSource = {
     file,
     value,
-    has: (path) => places.has(keyOf(path)),
     problem: (path, message, options = {}) => {
       const place = nearestPlace(places, path);
       const exact = keyOf(path) === place.path;
@@ -93,7 +90,7 @@ export function parseYaml(
       return problemAt(file, lines.linePos(start), dotted(path), message, options.hint);
     },
   };
-  problems.sort((a, b) => a.line - b.line || a.column - b.column);
+  problems.sort(byPlace);
   return { source, problems };
 
   function read(node: ParsedNode, path: Path, depth: number, key?: number): Json {

@@ -2,7 +2,7 @@
 
 import type { AskQuestion, Step, Tool } from '../config/adapter.ts';
 import type { Answer, AnswerOutcome, JobView, Poll } from './driver.ts';
-import { isPassing, runStep, type StepContext, scopeOf, shown, statusOf } from './steps.ts';
+import { runStep, type StepContext, scopeOf, unsent } from './steps.ts';
 
 /** Sends an answer by the steps that the adapter names for the action. Sent again, it starts with the first of them. */
 export async function deliverAnswer(
@@ -22,19 +22,7 @@ export async function deliverAnswer(
   for (const step of steps) {
     const run = await runStep(context, step, scope);
     if (run.kind === 'skipped') continue;
-    if (run.kind === 'failed') {
-      const reason = shown(context, run.failure.reason);
-      return run.failure.code === 'invalid_request'
-        ? { kind: 'refused', reason }
-        : { kind: 'later', reason, retryAfterMs: undefined };
-    }
-    if (run.kind === 'unexpected') {
-      const status = statusOf(run.reply);
-      if (isPassing(run) || status === 401 || status === 403) {
-        return { kind: 'later', reason: run.reason, retryAfterMs: run.reply.retryAfterMs };
-      }
-      return { kind: 'refused', reason: run.reason };
-    }
+    if (run.kind === 'failed' || run.kind === 'unexpected') return unsent(context, run);
     delivered = true;
   }
   return delivered ? { kind: 'delivered' } : { kind: 'unhandled' };

@@ -1,7 +1,7 @@
 // What a poll that gave no status says: try again, mend the credential, or the job is gone.
 
 import type { PollObservation } from './driver.ts';
-import { isPassing, type StepContext, type StepRun, shown, statusOf } from './steps.ts';
+import { isPassing, refusesCredential, type StepContext, type StepRun, shown, statusOf } from './steps.ts';
 
 /** A poll error is never an outcome: only 404 and 410 of the upstream itself say something about the job. */
 export function badPoll(
@@ -20,7 +20,7 @@ export function badPoll(
   const retry = reply.retryAfterMs === undefined ? {} : { retryAfterMs: reply.retryAfterMs };
   if (isPassing(run)) return { kind: 'unreachable', reason, ...retry };
   if (meaning === 'missing') return { kind: 'missing', reason };
-  if (status === 401 || status === 403)
+  if (refusesCredential(reply))
     return { kind: 'credential', reason: `The upstream refuses the credential (${reason})`, ...retry };
   // A page where JSON should be comes from something in between, not from the upstream itself.
   if (reply.unreadable !== undefined) return { kind: 'unreachable', reason, ...retry };

@@ -35,8 +35,6 @@ export interface Budget {
   nextFreeAt(): number;
   /** No call starts before `wallMs`. A pause is only ever prolonged; calls under way go on. */
   pauseUntil(wallMs: number): void;
-  /** Wall time when the pause ends; undefined when there is none. */
-  paused(): number | undefined;
   /** Ends all waiting and refuses what comes later. */
   close(): void;
 }
@@ -154,10 +152,6 @@ export function createBudget(limits: BudgetLimits, clock: Clock): Budget {
       // Kept on the monotonic clock, so that a jump of the wall clock neither ends nor prolongs it.
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + (wallMs - clock.now()));
       if (queue.size > 0) serve();
-    },
-    paused() {
-      const left = pausedUntil - clock.monotonic();
-      return left > 0 ? clock.now() + left : undefined;
     },
     close() {
       closed = true;

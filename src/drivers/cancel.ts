@@ -4,7 +4,7 @@ import type { Tool } from '../config/adapter.ts';
 import type { JsonObject } from '../exact-json.ts';
 import type { CancelOutcome, JobView, Poll } from './driver.ts';
 import { runListedStep, withFetched } from './listed-steps.ts';
-import { isPassing, type StepContext, scopeOf, shown, statusOf } from './steps.ts';
+import { type StepContext, scopeOf, unsent } from './steps.ts';
 
 export async function cancelJob(
   context: StepContext,
@@ -19,19 +19,7 @@ export async function cancelJob(
   for (const step of tool.cancel.filter((each) => each.afterMs === afterMs)) {
     const scope = scopeOf(context, { ...view, job }, { response: poll.reply, fetched });
     const run = await runListedStep(context, step, scope);
-    if (run.kind === 'failed') {
-      const reason = shown(context, run.failure.reason);
-      return run.failure.code === 'invalid_request'
-        ? { kind: 'refused', reason }
-        : { kind: 'later', reason, retryAfterMs: undefined };
-    }
-    if (run.kind === 'unexpected') {
-      const status = statusOf(run.reply);
-      if (isPassing(run) || status === 401 || status === 403) {
-        return { kind: 'later', reason: run.reason, retryAfterMs: run.reply.retryAfterMs };
-      }
-      return { kind: 'refused', reason: run.reason };
-    }
+    if (run.kind === 'failed' || run.kind === 'unexpected') return unsent(context, run);
     if (run.kind === 'skipped') continue;
     fetched = withFetched(fetched, step, run);
     // A step that only reads finds out what to cancel.

@@ -1,7 +1,7 @@
 // Upstream text is data: control, bidirectional and invisible characters are stripped, lengths are capped.
 
 import { capText } from '../cap-text.ts';
-import type { Json } from '../exact-json.ts';
+import { type Json, stringifyExact } from '../exact-json.ts';
 
 /** Longest excerpt of an upstream's error body that a caller is shown, in code points. */
 export const excerptLimit = 1_000;
@@ -27,12 +27,29 @@ export function cleanLine(text: string, limit: number, redact: (text: string) =>
   return capText(redact(cleanText(text).replace(/\s+/g, ' ').trim()), limit);
 }
 
-/** Strings of structured content, and its names, are cleaned like text and never hold a known secret. */
+/** Strings of structured content, and its names, are cleaned like text; nothing in it is a known secret. */
 export function cleanValue(value: Json, redact: (text: string) => string): Json {
-  if (typeof value === 'string') return redact(cleanText(value));
-  if (Array.isArray(value)) return value.map((member) => cleanValue(member, redact));
+  const clean = mapTexts(value, cleanText, (number) => number);
+  // One look at the whole is far cheaper than one at each of its values, and hardly ever finds any.
+  const whole = stringifyExact(clean);
+  if (redact(whole) === whole) return clean;
+  return mapTexts(clean, redact, (number) => {
+    const digits = String(number);
+    const shown = redact(digits);
+    return shown === digits ? number : shown;
+  });
+}
+
+function mapTexts(
+  value: Json,
+  text: (text: string) => string,
+  number: (value: number | bigint) => Json,
+): Json {
+  if (typeof value === 'string') return text(value);
+  if (typeof value === 'number' || typeof value === 'bigint') return number(value);
+  if (Array.isArray(value)) return value.map((member) => mapTexts(member, text, number));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [redact(cleanText(name)), cleanValue(member, redact)]),
+    Object.entries(value).map(([name, member]) => [text(name), mapTexts(member, text, number)]),
   );
 }

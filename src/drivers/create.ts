@@ -8,6 +8,7 @@ import type { CreateOutcome, FindOutcome, JobView } from './driver.ts';
 import {
   evaluate,
   isPassing,
+  refusesCredential,
   runStep,
   type StepContext,
   type StepRun,
@@ -48,7 +49,7 @@ export async function runCreateStep(
       if (isPassing(run) || (status >= 200 && status < 300) || status === 0) {
         return { kind: 'doubtful', reason: run.reason, retryAfterMs };
       }
-      return { kind: 'refused', message: run.reason, judged: status !== 401 && status !== 403 };
+      return { kind: 'refused', message: run.reason, judged: !refusesCredential(run.reply) };
     }
     case 'done':
       if (run.missing.length > 0) {
@@ -106,12 +107,12 @@ function unexpectedLook(
   const later: FindOutcome = { kind: 'later', reason, retryAfterMs: reply.retryAfterMs };
   const status = statusOf(reply);
   if (run.meaning === 'missing') return { kind: 'none' };
-  if (reply.unreadable !== undefined || isPassing(run) || status === 401 || status === 403) return later;
+  if (reply.unreadable !== undefined || isPassing(run) || refusesCredential(reply)) return later;
   if (status === 404) return { kind: 'none' };
   if (status < 200 || status >= 300) return { kind: 'ambiguous', reason };
   // An `expect` that says no to a good reply, such as an empty list. One that can't be evaluated says nothing.
   const after: Scope = { ...scope, response: reply.response as JsonObject };
-  const says = find.expect && evaluate(context, find.expect, after, `${find.name}: find.expect`);
+  const says = find.expect && evaluate(context, find.expect, after, `${find.name}: expect`);
   return says === false ? { kind: 'none' } : later;
 }
 

@@ -167,7 +167,7 @@ export type CreateOutcome =
 export type FindOutcome =
   | { kind: 'found'; job: JsonObject }
   | { kind: 'none' }
-  /** The look-up failed for good, so nobody can tell. */
+  /** The look-up can't be made, or the upstream refuses it: nobody can tell, and another try would say no more. */
   | { kind: 'ambiguous'; reason: string }
   | { kind: 'later'; reason: string; retryAfterMs: number | undefined };
 

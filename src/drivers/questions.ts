@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import type { AskQuestion, Tool } from '../config/adapter.ts';
 import type { Scope } from '../config/expression.ts';
 import { questionSchemaFaults } from '../config/schema-check.ts';
-import { type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
+import { isJsonObject, type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
 import { badPoll, besideStatus } from './bad-poll.ts';
 import { cleanValue } from './clean-text.ts';
 import type { JobView, PollObservation, Question, Response } from './driver.ts';
@@ -116,7 +116,7 @@ const largestSchema = 32_768;
 
 /** Schemas hold plain numbers; undefined when the value is no map. */
 function plainSchema(value: Json): JsonObject | undefined {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  if (!isJsonObject(value)) return undefined;
   return JSON.parse(stringifyExact(value)) as JsonObject;
 }
 

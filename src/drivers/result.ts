@@ -54,6 +54,7 @@ export async function readResult(
       run.failure.code !== 'invalid_request'
     ) {
       return later(shown(context, run.failure.reason), {}, isError, standard);
+      // A 403 is about the result alone, as an expired link gives: the credential was good for the status.
     } else if (run.kind === 'unexpected' && (isPassing(run) || statusOf(run.reply) === 401)) {
       return later(run.reason, run.reply, isError, standard);
     } else if (run.kind !== 'skipped') {

@@ -191,6 +191,29 @@ export function statusOf(reply: Reply): number {
   return Number(reply.response.status ?? 0);
 }
 
+/** What a request that did not succeed means for what was to be sent: try again later, or the upstream's no. */
+export function unsent(
+  context: StepContext,
+  run: Extract<StepRun, { kind: 'failed' | 'unexpected' }>,
+): { kind: 'refused'; reason: string } | { kind: 'later'; reason: string; retryAfterMs: number | undefined } {
+  if (run.kind === 'failed') {
+    const reason = shown(context, run.failure.reason);
+    return run.failure.code === 'invalid_request'
+      ? { kind: 'refused', reason }
+      : { kind: 'later', reason, retryAfterMs: undefined };
+  }
+  const { reason, reply } = run;
+  return isPassing(run) || refusesCredential(reply)
+    ? { kind: 'later', reason, retryAfterMs: reply.retryAfterMs }
+    : { kind: 'refused', reason };
+}
+
+/** 401 or 403: somebody has to mend the credential, and the same request may succeed then. */
+export function refusesCredential(reply: Reply): boolean {
+  const status = statusOf(reply);
+  return status === 401 || status === 403;
+}
+
 /** A reply that says nothing about the job: the upstream is overloaded or broken for the moment. */
 export function isPassing({ reply, meaning }: { reply: Reply; meaning: Meaning }): boolean {
   if (meaning !== undefined) return meaning === 'retry';

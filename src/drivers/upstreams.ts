@@ -4,6 +4,7 @@
 import { dirname, join } from 'node:path';
 import type { Clock } from '../clock.ts';
 import type { Adapter, Limits, Tool } from '../config/adapter.ts';
+import { defaultConcurrency } from '../config/limits.ts';
 import { loadAdapter } from '../config/load.ts';
 import { createRedactor } from '../config/redact.ts';
 import type { ServedAdapter } from '../config/registry.ts';
@@ -180,7 +181,7 @@ function verifier(drivers: readonly Driver[]): (adapter: Adapter, variables: Var
   };
 }
 
-const defaultLimits: Limits = { concurrency: 8, rate: undefined };
+const defaultLimits: Limits = { concurrency: defaultConcurrency, rate: undefined };
 
 function keyOf(name: string, digest: string): string {
   return `${digest} ${name}`;

@@ -2,7 +2,7 @@
 
 import type { JsonObject } from '../exact-json.ts';
 import { exactIntegers, isUnsafe, unsafeFault } from './arguments.ts';
-import { schemaCheck } from './catalog.ts';
+import { schemaCheck } from './schema-check.ts';
 
 export type ReadAnswer =
   | { kind: 'answer'; action: 'accept' | 'decline' | 'cancel'; content: JsonObject }

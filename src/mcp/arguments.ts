@@ -1,7 +1,7 @@
 // From the arguments on the wire to exact values: defaults, validation, whole numbers without loss.
 
 import { applyDefaults } from '../config/defaults.ts';
-import { type Json, type JsonObject, maxJsonDepth } from '../exact-json.ts';
+import { isJsonObject, type Json, type JsonObject, maxJsonDepth } from '../exact-json.ts';
 import { sizeOf } from './bounds.ts';
 import type { ServedTool } from './catalog.ts';
 
@@ -75,7 +75,7 @@ function findUnsafe(value: Json, path: readonly string[]): string | undefined {
 
 /** Numbers that the schema types as `integer` become bigint, the expression language's int. */
 export function exactIntegers(schema: Json | undefined, value: Json): Json {
-  if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return value;
+  if (!isJsonObject(schema)) return value;
   if (typeof value === 'number') {
     return isInteger(schema) && Number.isSafeInteger(value) ? BigInt(value) : value;
   }

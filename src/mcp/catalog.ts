@@ -1,9 +1,9 @@
 // The tools this server offers, with what the protocol edge needs of each: name, schemas, validators, upstream.
 
-import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv';
 import type { Adapter, Tool } from '../config/adapter.ts';
 import type { Upstream } from '../drivers/driver.ts';
-import { type JsonObject, stringifyExact } from '../exact-json.ts';
+import { stringifyExact } from '../exact-json.ts';
+import { type SchemaCheck, schemaCheck } from './schema-check.ts';
 
 export interface ServedTool {
   /** Prefix and key: the name on the wire. */
@@ -17,9 +17,6 @@ export interface ServedTool {
   /** The input schema has `uniqueItems` somewhere. */
   comparesItems: boolean;
 }
-
-/** Says what does not fit; undefined when all does. */
-export type SchemaCheck = (value: unknown) => string | undefined;
 
 export interface Catalog {
   /** Adapters as configured, tools as in the file. */
@@ -48,31 +45,4 @@ export function serveTool(
     checkInput: schemaCheck(tool.input),
     comparesItems: /"uniqueItems":\s*true/.test(stringifyExact(tool.input)),
   };
-}
-
-const checks = new WeakMap<JsonObject, SchemaCheck>();
-
-/** One validator per schema: two schemas with the same `$id` would share the first one's otherwise. */
-export function schemaCheck(schema: JsonObject): SchemaCheck {
-  const known = checks.get(schema);
-  if (known) return known;
-  const validate = new AjvJsonSchemaValidator().getValidator(schema);
-  const check: SchemaCheck = (value) => {
-    const result = validate(value);
-    return result.valid ? undefined : inWords(result.errorMessage);
-  };
-  checks.set(schema, check);
-  return check;
-}
-
-/** Longest description of what does not fit, in characters; the first problems are the ones to mend. */
-const longestProblem = 2_000;
-
-/** The validator's `data/a/0 must be string` as `a.0 must be string`. */
-function inWords(message: string): string {
-  const start = message.slice(0, longestProblem);
-  const plain = start
-    .replaceAll(/\bdata((?:\/[^\s,/]+)+)/g, (_all, path: string) => path.slice(1).replaceAll('/', '.'))
-    .replaceAll(/\bdata must /g, 'the value must ');
-  return message.length > longestProblem ? `${plain} …` : plain;
 }

@@ -1,6 +1,6 @@
 // Questions before anything is started (`confirm:`): multi-round-trip requests with a signed state.
 
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import {
   createRequestStateCodec,
   ProtocolError,
@@ -11,6 +11,7 @@ import {
 import type { ConfirmQuestion } from '../config/adapter.ts';
 import { EvaluationFault, type Scope } from '../config/expression.ts';
 import { type JsonObject, stringifyExact } from '../exact-json.ts';
+import type { Store } from '../stores/store.ts';
 import { hashOf } from '../tasks/new-task.ts';
 import { readAnswer } from './answers.ts';
 import { exactIntegers } from './arguments.ts';
@@ -63,6 +64,15 @@ export function createStateCodec(keys: readonly string[]): StateCodec {
       throw failure;
     },
   };
+}
+
+/** The configured keys; without any the installation's own, which is made once and kept in the store. */
+export async function stateKeys(
+  store: Pick<Store, 'setting'>,
+  configured: readonly string[],
+): Promise<readonly string[]> {
+  if (configured.length > 0) return configured;
+  return [await store.setting('request_state_key', () => randomBytes(32).toString('base64url'))];
 }
 
 export type Confirmed =

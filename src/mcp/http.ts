@@ -13,7 +13,7 @@ import express, {
 import { sentenceOf } from '../errors.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import { sizeOf } from './bounds.ts';
+import { checkBody } from './body-check.ts';
 import { rpcError } from './request.ts';
 
 export interface HttpDeps {
@@ -70,7 +70,7 @@ export function createHttpApp(deps: HttpDeps): Express {
   app.all(
     '/mcp',
     express.json({ limit: deps.requestBytes, strict: false }),
-    refuseDeep,
+    checkBody,
     (request, response) => {
       void node(request, response, request.body);
     },
@@ -80,19 +80,6 @@ export function createHttpApp(deps: HttpDeps): Express {
   );
   app.use(onBodyError, onFailure(deps.log));
   return app;
-}
-
-/** Deeper bodies would overflow the stack of whoever looks at them next. Arguments have a lower limit of their own. */
-const maxBodyDepth = 100;
-
-function refuseDeep(request: Request, response: Response, next: NextFunction): void {
-  const { depth } = sizeOf(request.body, { depth: maxBodyDepth, values: Number.POSITIVE_INFINITY });
-  if (depth <= maxBodyDepth) {
-    next();
-    return;
-  }
-  const text = `Invalid request: nested deeper than ${maxBodyDepth} levels`;
-  response.status(400).json(rpcError(ProtocolErrorCode.InvalidRequest, text));
 }
 
 /** Ends what nothing above could answer. Express's own handler would show the client a stack trace. */

@@ -4,7 +4,7 @@ import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import type { JobResult } from '../drivers/driver.ts';
 import { type Json, type JsonObject, parseForWire, stringifyExact } from '../exact-json.ts';
 import type { Outcome } from '../tasks/outcome.ts';
-import { schemaCheck } from './catalog.ts';
+import { schemaCheck } from './schema-check.ts';
 
 /**
  * The stored text: `{"result": CallToolResult}`, `{"error": …}`, or `{}` for a cancelled task, whose snapshot has

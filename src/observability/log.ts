@@ -4,7 +4,7 @@ import { type LevelWithSilent, type Logger, pino } from 'pino';
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>;
 
-/** @param redact replaces known secret values in every line. */
+/** @param redact takes what must not be shown, such as known secret values, out of every line. */
 export function createLog(level: LevelWithSilent, redact: (text: string) => string): Log {
   return pino(
     {

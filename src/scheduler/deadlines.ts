@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts';
 import { StoreError } from '../errors.ts';
 import type { Log } from '../observability/log.ts';
 import { RecordError, type Store } from '../stores/store.ts';
-import type { TaskRef } from '../tasks/task.ts';
+import { refKey, type TaskRef } from '../tasks/task.ts';
 
 export interface DeadlineOptions {
   store: Pick<Store, 'pastDeadline' | 'lease'>;
@@ -50,7 +50,7 @@ export async function endOverdue({
     for (let ended = slice; ended === slice && !signal.aborted; ) {
       const now = clock.now();
       const refs = await store.pastDeadline(now - lateBy, slice + unreadable.size);
-      const known = refs.filter((ref) => !unreadable.has(keyOf(ref))).slice(0, slice);
+      const known = refs.filter((ref) => !unreadable.has(refKey(ref))).slice(0, slice);
       ended = (await Promise.all(known.map((ref) => end(ref, now)))).filter(Boolean).length;
     }
   }
@@ -62,13 +62,9 @@ export async function endOverdue({
       return true;
     } catch (error) {
       if (!(error instanceof RecordError)) throw error;
-      unreadable.add(keyOf(ref));
+      unreadable.add(refKey(ref));
       log.error({ err: error }, 'a task past its deadline is left to be purged');
       return false;
     }
   }
-}
-
-function keyOf({ id, caller }: TaskRef): string {
-  return `${id} ${caller}`;
 }

@@ -11,7 +11,7 @@ import type { Cancel, Clock } from '../clock.ts';
 import { StoreError } from '../errors.ts';
 import type { Log } from '../observability/log.ts';
 import { RecordError, type Store } from '../stores/store.ts';
-import type { TaskRef } from '../tasks/task.ts';
+import { refKey, type TaskRef } from '../tasks/task.ts';
 
 /** What the upstream of one adapter may be asked; the part of a `Budget` (drivers/budget.ts) that a lane needs. */
 export interface LaneBudget {
@@ -135,7 +135,7 @@ export function createLane(options: LaneOptions): Lane {
 
   /** @returns whether the task is ours, and so out of the way of the next look. */
   const lease = async (ref: TaskRef, now: number): Promise<boolean> => {
-    const key = `${ref.id} ${ref.caller}`;
+    const key = refKey(ref);
     const running = underWay.get(key);
     if (running !== undefined) {
       // A tick that outlasts its lease keeps its task. One that has just given its lease back and is about to end

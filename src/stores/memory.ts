@@ -1,7 +1,7 @@
 // The in-memory store, for tests: the port's rules in the plainest form, and nothing survives the process.
 
 import { StoreError } from '../errors.ts';
-import type { Schedule, TaskRef } from '../tasks/task.ts';
+import { refKey, type Schedule, type TaskRef } from '../tasks/task.ts';
 import { createDueList, type DueEntry, type DueList } from './memory/due-list.ts';
 import { type Store, type StoredTask, unendedGrace } from './store.ts';
 import { decodeTask, encodeSave, encodeTask, type TaskRow, wholeSchedule } from './task-row.ts';
@@ -22,7 +22,7 @@ export function createMemoryStore(): Store {
   const refuseClosed = (): void => {
     if (closed) throw new StoreError('store_closed', 'the in-memory store is closed');
   };
-  const find = (ref: TaskRef): Entry | undefined => entries.get(keyOf(ref));
+  const find = (ref: TaskRef): Entry | undefined => entries.get(refKey(ref));
   const listOf = (adapter: string): DueList => {
     const list = dueLists.get(adapter) ?? createDueList();
     dueLists.set(adapter, list);
@@ -44,7 +44,7 @@ export function createMemoryStore(): Store {
 
   const removeEntry = (entry: Entry): void => {
     unschedule(entry);
-    entries.delete(keyOf(entry.row));
+    entries.delete(refKey(entry.row));
     const { digest } = entry.row;
     for (const other of entries.values()) if (other.row.digest === digest) return;
     texts.delete(digest);
@@ -59,9 +59,9 @@ export function createMemoryStore(): Store {
           if (sameStart(entry.row, row)) return { kind: 'exists', existing: toStored(entry) };
         }
       }
-      if (entries.has(keyOf(row))) throw new StoreError('store_failed', 'a task with this id exists');
+      if (entries.has(refKey(row))) throw new StoreError('store_failed', 'a task with this id exists');
       const entry: Entry = { row, outcome: undefined, due: undefined };
-      entries.set(keyOf(row), entry);
+      entries.set(refKey(row), entry);
       place(entry, { ...schedule, deadline: Math.ceil(task.deadline) }, Math.round(leaseUntil));
       if (!texts.has(row.digest)) texts.set(row.digest, adapterText);
       return { kind: 'inserted' };
@@ -190,10 +190,6 @@ export function createMemoryStore(): Store {
       closed = true;
     },
   };
-}
-
-function keyOf({ caller, id }: TaskRef): string {
-  return JSON.stringify([id, caller]);
 }
 
 function sameStart(a: TaskRow, b: TaskRow): boolean {

@@ -4,7 +4,7 @@ import { StoreError, sentenceOf } from '../errors.ts';
 import { guarded } from './sqlite/failure.ts';
 import { createPrivateFile, realFile, watchFile } from './sqlite/file.ts';
 import { lockStore, type StoreLock } from './sqlite/lock.ts';
-import type { Answer, Operation, SaveSchedule, StoredRow } from './sqlite/messages.ts';
+import type { Operation, SaveSchedule, StoredRow, WriteAnswer } from './sqlite/messages.ts';
 import { createReader, type Reader, toStored } from './sqlite/reader.ts';
 import { openWriter, type Writer } from './sqlite/writer.ts';
 import type { Save, Store } from './store.ts';
@@ -66,7 +66,7 @@ function createStore(file: string, reader: Reader, writer: Writer, lock: StoreLo
     refuseClosed();
     return guarded(file, query);
   };
-  const write = async (operation: Operation): Promise<Answer> => {
+  const write = async (operation: Operation): Promise<WriteAnswer> => {
     refuseClosed();
     return writer.write(operation);
   };

@@ -15,7 +15,7 @@ export interface TaskDeps {
   store: Store;
   clock: Clock;
   changes: Changes;
-  upstreams: Upstreams;
+  upstreams: UpstreamFinder;
   render: RenderOutcome;
   /** Tells the scheduler of this process that a task of `adapter` is due at `dueAt`. */
   wake(adapter: string, dueAt: number): void;
@@ -26,7 +26,7 @@ export interface TaskDeps {
 }
 
 /** Finds the tool that a stored task follows: by its digest, whether or not the file still has that text. */
-export interface Upstreams {
+export interface UpstreamFinder {
   of(task: Pick<Task, 'adapter' | 'digest' | 'tool'>): Promise<{ upstream: Upstream } | { missing: string }>;
   /** Replaces known secret values. */
   redact(text: string): string;

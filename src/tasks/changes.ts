@@ -1,7 +1,7 @@
 // Who is told when a client-visible part of a task changes: listen streams and waiting calls of this process.
 
 import type { StoredTask } from '../stores/store.ts';
-import type { TaskRef } from './task.ts';
+import { refKey, type TaskRef } from './task.ts';
 
 export type Listener = (stored: StoredTask) => void;
 
@@ -14,10 +14,9 @@ export interface Changes {
 /** @param onFault told of a listener that threw: the others hear of the change all the same. */
 export function createChanges(onFault: (error: unknown) => void = () => {}): Changes {
   const listeners = new Map<string, Set<Listener>>();
-  const keyOf = (ref: TaskRef): string => `${ref.id} ${ref.caller}`;
   return {
     subscribe(ref, listener) {
-      const key = keyOf(ref);
+      const key = refKey(ref);
       const set = listeners.get(key) ?? new Set();
       listeners.set(key, set.add(listener));
       return () => {
@@ -26,7 +25,7 @@ export function createChanges(onFault: (error: unknown) => void = () => {}): Cha
       };
     },
     publish(stored) {
-      for (const listener of listeners.get(keyOf(stored.task)) ?? []) {
+      for (const listener of listeners.get(refKey(stored.task)) ?? []) {
         try {
           listener(stored);
         } catch (error) {

@@ -30,3 +30,11 @@ export function newTaskId(now: number): string {
 export function newTaskKey(): string {
   return randomUUID();
 }
+
+// A line of the log is JSON text: `\n` before an id is two characters there.
+const taskId = /(?<=^|[^0-9A-Za-z]|\\[bfnrt])[0-9a-v]{36}(?![0-9A-Za-z])/g;
+
+/** Text for the log: an id may act as a token of its task, and messages of others may quote one. */
+export function withoutTaskIds(text: string): string {
+  return text.replace(taskId, '[task id]');
+}

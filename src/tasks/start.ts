@@ -22,7 +22,7 @@ export interface StartRequest extends NewTaskRequest {
 
 export type Started =
   /** Linked, ended already, or in a doubt that is still being resolved. */
-  | { kind: 'task'; stored: StoredTask; repeated: boolean }
+  | { kind: 'task'; stored: StoredTask }
   /** The upstream clearly refused: nothing was created and no record is kept. */
   | { kind: 'refused'; message: string }
   /** The start key was used with other arguments. */
@@ -73,7 +73,7 @@ export async function start(deps: TaskDeps, request: StartRequest): Promise<Star
       : stored;
   if (handed === undefined) throw new Error(`task ${task.key} vanished while it was being created`);
   deps.log.info({ ...about(task), job: handed.task.job }, 'task created');
-  return { kind: 'task', stored: handed, repeated: false };
+  return { kind: 'task', stored: handed };
 }
 
 /** A task that goes on; `retryAfterMs`: not to be looked at before, as the upstream asks. */
@@ -208,5 +208,5 @@ async function repeated(
   }
   // The first start was refused and its record removed: this one is a start of its own.
   if (stored === undefined) return start(deps, request);
-  return { kind: 'task', stored, repeated: true };
+  return { kind: 'task', stored };
 }

@@ -29,6 +29,11 @@ export interface TaskRef {
   id: string;
 }
 
+/** The reference as one text, for maps and sets. */
+export function refKey({ caller, id }: TaskRef): string {
+  return `${id} ${caller}`;
+}
+
 export type Stage = 'creating' | 'following' | 'finishing' | 'ended';
 
 export interface Task extends TaskRef {

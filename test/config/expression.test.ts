@@ -243,6 +243,61 @@ describe('guards', () => {
       expect(evaluate(source, reply({ items, strs, text }))).toBe(value);
     });
 
+    it('refuses at once what writes a long whole number at each turn', () => {
+      const { expression } = compile('response.body.items.exists(i, string(response.body.n) == "x")');
+      const n = 10n ** 999n;
+      expect(() => expression?.evaluate(reply({ items: items.slice(0, 60_000), n }))).toThrow(/too large/);
+      expect(expression?.evaluate(reply({ items: [1n, 2n], n }))).toBe(false);
+    });
+
+    it.each([
+      ['response.body.none.exists(i, i.state == "x")'],
+      ['response.body.none.all(i, i.state == "x")'],
+      ['response.body.none.map(i, i.a == 1 || true).size()'],
+      ['response.body.none.filter(i, i.a == 1 && true || i != 1).exists(i, i.b == 1)'],
+      ['response.body.items.exists(i, i > "x")'],
+      ['response.body.items.exists(i, int("x") > i)'],
+      ['response.body.lists.map(i, i[?0].orValue(1)).size()'],
+      ['response.body.lists.exists(i, i[0] == 1)'],
+      ['response.body.strs.exists(s, response.body.map[s] == 1)'],
+    ])('refuses at once what makes a fault at each turn and goes on: %s', (source) => {
+      const none = Array.from({ length: 300_000 }, () => ({}));
+      const lists = Array.from({ length: 300_000 }, () => []);
+      const { expression } = compile(source);
+      const start = performance.now();
+      expect(() => expression?.evaluate(reply({ items, strs, none, lists, map: {} }))).toThrow(
+        /too large for what is made of it/,
+      );
+      expect(performance.now() - start).toBeLessThan(1_000);
+      const few = { items: [1n, 2n], strs: ['a'], none: [{}, {}], lists: [[]], map: {} };
+      // Faults that are not hidden by a later turn are still told.
+      if (!source.includes('map(')) expect(() => expression?.evaluate(reply(few))).toThrow(EvaluationFault);
+    });
+
+    it.each([
+      ['response.body.jobs.exists(j, j.state == "failed" || j.state == "error")', false],
+      ['response.body.jobs.all(j, j.owner.name.startsWith("u") && j.n >= 0 && j.n % 2 < 2)', true],
+      ['response.body.jobs.exists(j, has(j.end) && j.end.code > 0)', false],
+      ['response.body.jobs.exists(j, j.owner.login != null && j.owner.login.startsWith("a"))', false],
+      ['response.body.jobs.all(j, has(j.end) ? j.end.code > 0 : j.owner.name != "")', true],
+      ['response.body.jobs.exists(j, !(!has(j.end) || j.end.code == 0))', false],
+      ['response.body.jobs.exists(j, j.?end.?code.orValue(0) == 1)', false],
+      ['response.body.jobs.filter(j, j.state == "done" && j.n > 99997).map(j, j.n)', [99_998n, 99_999n]],
+      ['response.body.jobs.filter(j, j.n > 1).exists(j, j.state == "failed")', false],
+    ])('loops over 100,000 sound items: %s', (source, value) => {
+      const jobs = Array.from({ length: 100_000 }, (_, n) => ({
+        state: 'done',
+        n: BigInt(n),
+        owner: { name: `u${n}`, login: null },
+      }));
+      expect(evaluate(source, reply({ jobs }))).toEqual(value);
+    });
+
+    it('goes on after a fault in each of some thousand items', () => {
+      const jobs = [...Array.from({ length: 30_000 }, () => ({})), { state: 'x' }];
+      expect(evaluate('response.body.jobs.exists(j, j.state == "x")', reply({ jobs }))).toBe(true);
+    });
+
     it('makes a short list of a hundred large items', () => {
       const item = { id: 7n, labels: ['a', 'b'], owner: { login: 'x' }, body: 'y'.repeat(10_000) };
       const runs = Array.from({ length: 100 }, () => item);
@@ -259,6 +314,61 @@ describe('guards', () => {
       'response.body["__proto__"]',
     ])
       expect(() => evaluate(source, reply({}))).toThrow(EvaluationFault);
+  });
+
+  describe.each([
+    'constructor',
+    'toString',
+    'valueOf',
+    'hasOwnProperty',
+    '__proto__',
+    '__defineGetter__',
+    'prototype',
+    'length',
+    'size',
+    'then',
+  ])('data with a member called %s', (name) => {
+    const odd = JSON.parse(`{"${name}": "x", "a": 1}`, (_key, value) =>
+      typeof value === 'number' ? BigInt(value) : value,
+    );
+    const scope = { ...reply({ odd, list: [odd, { a: 2n }] }), job: odd };
+
+    it.each([
+      ['response.body.odd', odd],
+      ['response.body', { odd, list: [odd, { a: 2n }] }],
+      ['response.body.odd.a', 1n],
+      [`response.body.odd["${name}"]`, 'x'],
+      [`response.body.odd[?"${name}"].orValue("none")`, 'x'],
+      [`response.body.list[1][?"${name}"].orValue("none")`, 'none'],
+      [`"${name}" in response.body.odd`, true],
+      [`"${name}" in response.body.list[1]`, false],
+      ['has(response.body.odd.a) && has(job.a) && !has(job.b)', true],
+      ['size(response.body.odd)', 2n],
+      ['response.body.list.map(i, i.a)', [1n, 2n]],
+      ['response.body.list.filter(i, i.a == 1)', [odd]],
+      [`response.body.list.exists(i, i[?"${name}"].hasValue())`, true],
+      ['response.body.odd == response.body.list[0]', true],
+      ['response.body.odd == response.body.list[1]', false],
+      ['response.body.odd in response.body.list', true],
+      ['size(job.map(k, job[k]))', 2n],
+      ['merge(response.body.odd, {"b": 1}).a', 1n],
+      [`merge({"b": 1}, response.body.odd)["${name}"]`, 'x'],
+      ['fromEntries(job.map(k, {"key": k, "value": job[k]}))', odd],
+      ['fromEntries(job.map(k, {"key": k, "value": job[k]})).a', 1n],
+      ['[response.body.odd, 1][0].a', 1n],
+      ['{"b": response.body.odd}', { b: odd }],
+      ['(1 == 1 ? response.body.odd : job).a', 1n],
+    ])('gives for %s what any other does', (source, value) => {
+      expect(evaluate(source, scope)).toEqual(value);
+    });
+  });
+
+  it('refuses a map key that would be lost', () => {
+    for (const key of ['constructor', 'prototype', '__proto__'])
+      expect(firstProblem(`{"a": 1, "${key}": 2}`)).toMatchObject({
+        offset: 9,
+        message: `a map that is written out can't have the key "${key}"`,
+      });
   });
 
   it('does not let secrets be read as a whole or by a computed name', () => {

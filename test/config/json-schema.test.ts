@@ -35,12 +35,39 @@ describe('the adapter schema', () => {
       expect(validate(parse(text.replace(from, to))), to).toMatchObject({ valid: false });
     }
   });
-
-  it('explains every field of a tool', () => {
-    const schema = JSON.parse(schemas[0]?.text ?? '{}') as { properties: { tools: { description: string } } };
-    expect(schema.properties.tools.description).toBe('Tools by name.');
-  });
 });
+
+it.each(schemas)('every field of $file is explained', ({ text }) => {
+  const root = JSON.parse(text) as SchemaNode;
+  expect(unexplained(root, root, '')).toEqual([]);
+});
+
+interface SchemaNode {
+  $ref?: string;
+  description?: string;
+  properties?: { [name: string]: SchemaNode };
+  [keyword: string]: unknown;
+}
+
+/** Paths of the fields, at any depth, that neither they nor the definition they refer to describe. */
+function unexplained(node: SchemaNode, root: SchemaNode, path: string): string[] {
+  const own = Object.entries(node.properties ?? {})
+    .filter(
+      ([, field]) => field.description === undefined && definition(field, root)?.description === undefined,
+    )
+    .map(([name]) => `${path}/${name}`);
+  const inner = Object.entries(node).flatMap(([name, member]) =>
+    typeof member === 'object' && member !== null
+      ? unexplained(member as SchemaNode, root, `${path}/${name}`)
+      : [],
+  );
+  return [...own, ...inner];
+}
+
+function definition({ $ref }: SchemaNode, root: SchemaNode): SchemaNode | undefined {
+  const defs = root.$defs as { [name: string]: SchemaNode };
+  return $ref === undefined ? undefined : defs[$ref.replace('#/$defs/', '')];
+}
 
 it('the settings schema accepts the example', () => {
   const validate = new AjvJsonSchemaValidator().getValidator(JSON.parse(schemas[1]?.text ?? ''));

@@ -2,7 +2,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: holes are part of the files.
 
 import { readdirSync, readFileSync } from 'node:fs';
-import { isAbsolute, join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Adapter, Tool } from '../../src/config/adapter.ts';
 import { loadAdapter, loadAdapterFile } from '../../src/config/load.ts';
@@ -205,7 +205,10 @@ describe('create steps', () => {
         capture: { id: "response.body[0].id" }
 `;
     const step = (more = ''): string => create.replace('capture', `${find}${more}      capture`);
-    expect(tool(input + step() + status).create[0]?.find?.withinMs).toBe(10_000);
+    expect(tool(input + step() + status).create[0]?.find).toMatchObject({
+      name: 'create.find',
+      withinMs: 10_000,
+    });
     expect(tool(input + step('        within: 1m\n') + status).create[0]?.find?.withinMs).toBe(60_000);
   });
 
@@ -412,7 +415,9 @@ describe('files', () => {
       create +
       status;
     const { adapter } = loadAdapter(text, { file: join(good, 'x.yaml'), formats });
-    expect(isAbsolute(join(good, 'ca.pem'))).toBe(true);
     expect(adapter?.upstream.config).toMatchObject({ tls: { ca: { file: join(good, 'ca.pem') } } });
+    // Also when taskferry was told of the file by a relative path: steps run wherever the process has gone.
+    const relative = loadAdapter(text, { file: 'adapters/x.yaml', formats }).adapter;
+    expect(relative?.upstream.config).toMatchObject({ tls: { ca: { file: resolve('adapters/ca.pem') } } });
   });
 });

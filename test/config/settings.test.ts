@@ -37,9 +37,8 @@ function faults(text: string, flags: SettingsFlags = {}, environment: Environmen
 describe('settings', () => {
   it('have defaults for everything', () => {
     expect(load().settings).toEqual({
-      file: undefined,
       listen: { host: '127.0.0.1', port: 3737, publicUrl: undefined, hosts: [], origins: [] },
-      store: `sqlite:${join(folder, 'taskferry.db')}`,
+      store: { kind: 'sqlite', path: join(folder, 'taskferry.db') },
       adapters: [],
       auth: { kind: 'none' },
       limits: { requestBytes: 4 * 1024 * 1024 },
@@ -71,14 +70,14 @@ describe('settings', () => {
     const cwd = join(folder, 'elsewhere');
     const config = join(folder, 'taskferry.yaml');
     const { settings } = loadSettings({ flags: { config }, environment: {}, cwd });
-    expect(settings?.store).toBe(`sqlite:${join(folder, 'data/tasks.db')}`);
+    expect(settings?.store).toEqual({ kind: 'sqlite', path: join(folder, 'data/tasks.db') });
     expect(settings?.adapters.map(({ use }) => use)).toEqual([
       { kind: 'path', path: join(folder, 'one.yaml') },
       { kind: 'shipped', name: 'github' },
     ]);
     const flags = { config, store: 'sqlite:x.db', adapters: ['two.yaml'] };
     const other = loadSettings({ flags, environment: { TASKFERRY_ADAPTERS: 'a,b' }, cwd }).settings;
-    expect(other?.store).toBe(`sqlite:${join(cwd, 'x.db')}`);
+    expect(other?.store).toEqual({ kind: 'sqlite', path: join(cwd, 'x.db') });
     expect(other?.adapters.map(({ use }) => use)).toEqual([{ kind: 'path', path: join(cwd, 'two.yaml') }]);
   });
 

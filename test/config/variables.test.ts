@@ -116,6 +116,22 @@ describe('missing values', () => {
     );
   });
 
+  it('are told where they are listed, though other lines hold the name too', () => {
+    const text = `version: 1
+name: sample
+env: # HOST is not here
+  URL: { description: "like HOST" }
+  HOST:
+upstream: { driver: http, baseUrl: "\${{ env.URL }}", headers: { X: "\${{ env.HOST }}" } }
+tools:
+  list: { description: Lists., call: { request: GET / } }
+`;
+    const { adapter: loaded } = loadAdapter(text, { file: 'sample.yaml', formats: [httpFormat] });
+    if (loaded === undefined) throw new Error('not loaded');
+    const variables = adapterVariables(loaded, { environment: { URL: 'http://ci' } });
+    expect(variableProblems(loaded, variables)).toMatchObject([{ line: 5, column: 3, path: 'env' }]);
+  });
+
   it('are told with the line where the adapter lists them', () => {
     const text = `version: 1
 name: sample
@@ -162,6 +178,18 @@ describe('a file that changes', () => {
     expect(variables.refresh()).toBe(true);
     expect(variables.values().secrets.TOKEN).toBe('other-token');
   });
+});
+
+it('the last twenty values of a rotated secret stay known for redaction', () => {
+  const environment = { CI_URL: 'x', TOKEN: '' };
+  const variables = adapterVariables(adapter, { environment });
+  for (let i = 1; i <= 25; i++) {
+    environment.TOKEN = `token-${i}`;
+    variables.values();
+  }
+  expect(variables.readableSecrets()).toEqual(Array.from({ length: 20 }, (_, i) => `token-${i + 6}`));
+  environment.TOKEN = '';
+  expect(variables.readableSecrets()).toContain('token-25');
 });
 
 it('a single variable can be read by name', () => {

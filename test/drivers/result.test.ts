@@ -133,6 +133,15 @@ describe('a result', () => {
     expect(text).not.toContain('tok-0123456789');
     expect(text.split('[redacted]')).toHaveLength(7);
   });
+
+  it('never holds a secret that comes back as a number', async () => {
+    const tool = `    result:
+      structured: { pin: "\${{ response.body.pin }}", other: "\${{ response.body.other }}" }`;
+    const state = '{"state":"done","pin":9988776655,"other":12345}';
+    const { outcome } = await resultOf({ tool, state, environment: { TOKEN: '9988776655' } });
+    expect(ready(outcome).structured).toEqual({ pin: '[redacted]', other: 12345n });
+    expect(ready(outcome).text).not.toContain('9988776655');
+  });
 });
 
 describe('links', () => {

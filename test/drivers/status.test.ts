@@ -287,6 +287,25 @@ describe('the message', () => {
     expect(statusOf(await poll()).message).toBe(expected);
   });
 
+  it('never shows a secret of several lines that the upstream echoes', async () => {
+    const key = '-----BEGIN KEY-----\nMIIexampleLineOne\nLineTwo==\n-----END KEY-----';
+    const parts = { top: 'secrets: [KEY]', upstream: `  query: { key: "\${{ secrets.KEY }}" }` };
+    for (const message of [`bad key: ${key}`, `bad key: ${key.replaceAll('\n', ' \n')}`]) {
+      const handler = always(200, { state: 'running', message });
+      const { poll } = await adapted(parts, { handler, environment: { KEY: key } });
+      expect(statusOf(await poll()).message).toBe('bad key: [redacted]');
+    }
+  });
+
+  it('never shows the value that a secret had before it was rotated', async () => {
+    const environment = { TOKEN: 'first-token-1' };
+    const handler = always(200, { state: 'running', message: 'first-token-1, then other-token-2' });
+    const { poll } = await adapted(withToken, { handler, environment });
+    await poll();
+    environment.TOKEN = 'other-token-2';
+    expect(statusOf(await poll()).message).toBe('[redacted], then [redacted]');
+  });
+
   it('never shows half of a secret where a long message is cut', async () => {
     for (let padding = 476; padding <= 500; padding += 3) {
       const { poll } = await adapted(withToken, {

@@ -7,7 +7,7 @@ import type { SerializedTaskReference } from '@modelcontextprotocol/ext-tasks/cl
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connectTaskClient, type TaskClient } from '../../demo/task-client.ts';
 import { startFixtureService } from '../conformance/fixture-service.ts';
-import { startTaskferry, type TestServer } from '../helpers/start-taskferry.ts';
+import { startTaskferry, type TestTaskferry } from '../helpers/start-taskferry.ts';
 import { tempDir } from '../helpers/temp-dir.ts';
 
 const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => fixture.close());
 
 describe('one server and one client', () => {
-  let server: TestServer;
+  let server: TestTaskferry;
   let client: TaskClient;
   /** Messages of the questions that were answered. */
   const asked: string[] = [];

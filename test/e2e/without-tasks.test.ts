@@ -5,7 +5,7 @@ import { Client as Client2025 } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as Transport2025 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startFixtureService } from '../conformance/fixture-service.ts';
-import { startTaskferry, type TestServer } from '../helpers/start-taskferry.ts';
+import { startTaskferry, type TestTaskferry } from '../helpers/start-taskferry.ts';
 
 const adapter = `version: 1
 name: waiting
@@ -62,7 +62,7 @@ const clients: { [name: string]: (url: string) => Promise<AnyClient> } = {
 };
 
 let fixture: Awaited<ReturnType<typeof startFixtureService>>;
-let server: TestServer;
+let server: TestTaskferry;
 beforeAll(async () => {
   fixture = await startFixtureService();
   server = await startTaskferry({ adapters: [adapter], environment: { FIXTURE_URL: fixture.url } });

@@ -8,11 +8,11 @@ import { loadSettings } from '../../src/config/settings.ts';
 import { formatProblem, type Problem } from '../../src/errors.ts';
 import { formats, type RunningServer, startServer } from '../../src/server.ts';
 
-export interface TestServer extends RunningServer {
+export interface TestTaskferry extends RunningServer {
   storePath: string;
 }
 
-export interface TestServerOptions {
+export interface TestTaskferryOptions {
   /** Files, or YAML texts (recognised by a line feed). */
   adapters: readonly string[];
   environment?: { [name: string]: string };
@@ -22,7 +22,7 @@ export interface TestServerOptions {
   logLevel?: 'silent' | 'debug' | 'info';
 }
 
-export async function startTaskferry(options: TestServerOptions): Promise<TestServer> {
+export async function startTaskferry(options: TestTaskferryOptions): Promise<TestTaskferry> {
   const { adapters, environment = {}, port = 0, logLevel = 'silent' } = options;
   const folder = mkdtempSync(join(tmpdir(), 'taskferry-'));
   const storePath = options.storePath ?? join(folder, 'tasks.db');

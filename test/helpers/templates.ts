@@ -1,59 +1,41 @@
-// Templates and expressions for tests that don't go through the YAML loader.
+// Templates as an adapter would write them, for tests that don't go through the YAML loader.
 
-import { EvaluationFault, type Expression, type Scope } from '../../src/config/expression.ts';
-import type { TextTemplate, ValueTemplate } from '../../src/config/template.ts';
+import type { Names } from '../../src/config/expression-names.ts';
+import {
+  compileText,
+  compileValue,
+  type TextTemplate,
+  type ValueTemplate,
+} from '../../src/config/template.ts';
 import type { Json } from '../../src/exact-json.ts';
 
-/** An expression that reads a dotted path, such as `job.id`. A missing member is a fault. */
-function read(source: string): Expression {
-  const evaluate = (scope: Scope): Json | undefined => {
-    let value: Json | undefined = scope as { [root: string]: Json };
-    for (const name of source.split('.')) {
-      if (
-        value === null ||
-        typeof value !== 'object' ||
-        Array.isArray(value) ||
-        !Object.hasOwn(value, name)
-      ) {
-        throw new EvaluationFault(`no such key: ${name}`);
-      }
-      value = value[name];
-    }
-    return value;
-  };
-  return { source, type: 'dyn', reads: new Set([source]), evaluate };
+const names: Names = Object.fromEntries(
+  ['args', 'job', 'task', 'confirm', 'env', 'secrets', 'response', 'item'].map((root) => [
+    root,
+    { kind: 'any' },
+  ]),
+);
+
+/** Tagged template: text`/jobs/${'job.id'}/log`; each hole is an expression. */
+export function text(literal: TemplateStringsArray, ...holes: string[]): TextTemplate {
+  const source = literal.map((piece, index) =>
+    index < holes.length ? `${piece}\${{ ${holes[index]} }}` : piece,
+  );
+  return fixed(source.join(''));
 }
 
-/** Tagged template: text`/jobs/${'job.id'}/log`; each hole is a dotted path or an expression. */
-export function text(fixed: TemplateStringsArray, ...holes: (string | Expression)[]): TextTemplate {
-  const parts = fixed.flatMap((piece, index): (string | Expression)[] => {
-    const hole = holes[index];
-    const expression = typeof hole === 'string' ? read(hole) : hole;
-    return [...(piece === '' ? [] : [piece]), ...(expression === undefined ? [] : [expression])];
-  });
-  return {
-    source: parts.map((part) => (typeof part === 'string' ? part : `\${{ ${part.source} }}`)).join(''),
-    parts,
-    reads: new Set(parts.flatMap((part) => (typeof part === 'string' ? [] : [...part.reads]))),
-    render: (scope) =>
-      parts.map((part) => (typeof part === 'string' ? part : holeText(part, scope))).join(''),
-  };
+/** Text as it stands in the file. */
+export function fixed(source: string): TextTemplate {
+  return sound(compileText(source, { names }));
 }
 
-/** Text without holes. */
-export function fixed(value: string): TextTemplate {
-  return { source: value, parts: value === '' ? [] : [value], reads: new Set(), render: () => value };
+/** A structure as it stands in the file. */
+export function value(raw: Json): ValueTemplate {
+  return sound(compileValue(raw, { names }));
 }
 
-/** A structure that a function computes; `reads` are the names it reads. */
-export function value(render: (scope: Scope) => Json | undefined, ...reads: string[]): ValueTemplate {
-  return { reads: new Set(reads), render };
-}
-
-function holeText(expression: Expression, scope: Scope): string {
-  const result = expression.evaluate(scope);
-  if (result === undefined || result === null || result === '' || typeof result === 'object') {
-    throw new EvaluationFault(`${expression.source} gives no text`);
-  }
-  return String(result);
+function sound<T>({ template, problems }: { template: T; problems: readonly { message: string }[] }): T {
+  const [problem] = problems;
+  if (problem !== undefined) throw new Error(problem.message);
+  return template;
 }

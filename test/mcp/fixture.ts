@@ -4,10 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll } from 'vitest';
 import { startFixtureService } from '../conformance/fixture-service.ts';
 import { mcpRequest, type RawOptions, type RawReply } from '../helpers/mcp-request.ts';
-import { startTaskferry, type TestServer } from '../helpers/start-taskferry.ts';
+import { startTaskferry, type TestTaskferry } from '../helpers/start-taskferry.ts';
 
 export interface EdgeFixture {
-  server(): TestServer;
+  server(): TestTaskferry;
   request(method: string, params: { [name: string]: unknown }, options?: RawOptions): Promise<RawReply>;
   /** Calls a tool and gives the id of its task. */
   startTask(name: string, args?: object): Promise<string>;
@@ -15,9 +15,9 @@ export interface EdgeFixture {
 
 /** Starts before the tests of the file and stops after them. @param more adapters beside the conformance one. */
 export function useServer(more: readonly string[] = []): EdgeFixture {
-  let server: TestServer | undefined;
+  let server: TestTaskferry | undefined;
   let service: Awaited<ReturnType<typeof startFixtureService>> | undefined;
-  const running = (): TestServer => {
+  const running = (): TestTaskferry => {
     if (server === undefined) throw new Error('the server has not started');
     return server;
   };

@@ -149,6 +149,36 @@ describe('when the store fails', () => {
   });
 });
 
+describe('a body with far more values than any client sends', () => {
+  const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`k${i}`, {}]));
+  const answers = { method: 'tasks/update', params: { taskId: 'x', inputResponses: many } };
+  const beside = /^Invalid request: more than 5000 values beside params.arguments$/;
+  const list = Array.from({ length: 150_000 }, () => 1);
+
+  it.each([
+    ['capabilities', { params: { name: 'greet', _meta: { caps: { extensions: many } } } }, beside],
+    ['answers', answers, beside],
+    ['further members', { more: many }, beside],
+    ['requests in one body', Object.values(many), beside],
+    [
+      'arguments',
+      { params: { name: 'greet', arguments: { list } } },
+      /^Invalid request: params.arguments holds more than 100000 values$/,
+    ],
+  ])('is refused for its %s', async (_, part, message) => {
+    const whole = Array.isArray(part) ? part : { jsonrpc: '2.0', id: 7, method: 'tools/call', ...part };
+    const { status, text } = await send(
+      '/mcp',
+      modernRequest('tools/call', {}).headers,
+      JSON.stringify(whole),
+    );
+    expect(status).toBe(400);
+    const { id, error } = JSON.parse(text);
+    expect(id).toBe(Array.isArray(part) ? null : 7);
+    expect(error).toEqual({ code: -32600, message: expect.stringMatching(message) });
+  });
+});
+
 it('refuses bodies nested so deep that looking at them could end the process', async () => {
   const deep = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","arguments":${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}}}`;
   const { status, text } = await send('/mcp', list.headers, deep);

@@ -280,3 +280,18 @@ it.each(['tasks/list', 'tasks/result'])(
     expect(body.error.code).toBe(-32601);
   },
 );
+
+it.each([null, 7, 'yes', true, [{ action: 'accept' }]])(
+  'answers that are %j and no map are refused by name, whatever the method',
+  async (inputResponses) => {
+    const taskId = await startTask('slow_compute', { seconds: 0 });
+    for (const [method, params] of [
+      ['tasks/update', { taskId }],
+      ['tools/call', { name: 'greet', arguments: {} }],
+    ] as const) {
+      const { body } = await request(method, { ...params, inputResponses });
+      expect(body).toMatchObject({ id: 1, error: { code: -32602 } });
+      expect(body.error.message).toContain('inputResponses must be an object');
+    }
+  },
+);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { openWriters, type WriteConnections } from '../../src/stores/sqlite/database.ts';
+import { openWriteConnections, type WriteConnections } from '../../src/stores/sqlite/database.ts';
 import { createPrivateFile } from '../../src/stores/sqlite/file.ts';
 import type { Operation } from '../../src/stores/sqlite/messages.ts';
 import { createRounds, type RunRound } from '../../src/stores/sqlite/rounds.ts';
@@ -144,7 +144,7 @@ describe('a round of operations', () => {
   function connect(): { connections: WriteConnections; run: RunRound } {
     const file = join(tempDir(), 'tasks.db');
     createPrivateFile(file);
-    const connections = openWriters({ file });
+    const connections = openWriteConnections({ file });
     onTestFinished(() => {
       connections.hint.close();
       connections.durable.close();

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { eventually } from '../helpers/eventually.ts';
 import { mcpRequest } from '../helpers/mcp-request.ts';
-import { startTaskferry, type TestServer } from '../helpers/start-taskferry.ts';
+import { startTaskferry, type TestTaskferry } from '../helpers/start-taskferry.ts';
 import { tempDir } from '../helpers/temp-dir.ts';
 import { type JobUpstream, startJobUpstream } from './job-upstream.ts';
 
@@ -86,7 +86,7 @@ describe.each(Object.keys(recoveries) as Recovery[])('an upstream with %s', (rec
     for (const one of open.splice(0).reverse()) await one.close();
   });
 
-  async function play(point: Point): Promise<{ upstream: JobUpstream; server: TestServer; id: string }> {
+  async function play(point: Point): Promise<{ upstream: JobUpstream; server: TestTaskferry; id: string }> {
     const folder = tempDir();
     const upstream = await startJobUpstream({ honoursKeys: recovery === 'an idempotency key' });
     open.push(upstream);
@@ -103,8 +103,8 @@ describe.each(Object.keys(recoveries) as Recovery[])('an upstream with %s', (rec
     return { upstream, server, id };
   }
 
-  const get = (server: TestServer, taskId: string) => mcpRequest(server.url, 'tasks/get', { taskId });
-  const ended = async (server: TestServer, taskId: string) => {
+  const get = (server: TestTaskferry, taskId: string) => mcpRequest(server.url, 'tasks/get', { taskId });
+  const ended = async (server: TestTaskferry, taskId: string) => {
     const { body } = await eventually(
       () => get(server, taskId),
       (reply) => reply.body.result?.status !== 'working',
@@ -120,7 +120,7 @@ describe.each(Object.keys(recoveries) as Recovery[])('an upstream with %s', (rec
   });
 
   it.each(['after link', 'after answer'] as const)(
-    'follows the one job to its end after a crash %s',
+    'follows the one job to its end after a crash at the point "%s"',
     async (point) => {
       const { upstream, server, id } = await play(point);
       expect(await ended(server, id)).toMatchObject({
@@ -133,7 +133,7 @@ describe.each(Object.keys(recoveries) as Recovery[])('an upstream with %s', (rec
 
   if (recovery !== 'neither') {
     it.each(['after intent', 'request in flight', 'after response'] as const)(
-      'ends with exactly one job, followed to its end, after a crash with the %s',
+      'ends with exactly one job, followed to its end, after a crash at the point "%s"',
       async (point) => {
         const { upstream, server, id } = await play(point);
         expect(await ended(server, id)).toMatchObject({ status: 'completed' });
@@ -147,7 +147,7 @@ describe.each(Object.keys(recoveries) as Recovery[])('an upstream with %s', (rec
       ['request in flight', 1],
       ['after response', 1],
     ] as const)(
-      'says that a job may exist, and creates no second one, after a crash with the %s',
+      'says that a job may exist, and creates no second one, after a crash at the point "%s"',
       async (point, jobs) => {
         const { upstream, server, id } = await play(point);
         const task = await ended(server, id);

@@ -1,7 +1,8 @@
 // Compiling `upstream:` of an HTTP adapter.
 
 import type { Compiler, Path } from '../../config/driver-format.ts';
-import { hasHole } from '../../config/template.ts';
+import { largestBytes } from '../../config/limits.ts';
+import { hasHole, type TextTemplate } from '../../config/template.ts';
 import { parseDuration, parseSize } from '../../config/units.ts';
 import { compileAuth } from './compile-auth.ts';
 import { compileHeaders, namedTexts } from './compile-headers.ts';
@@ -18,7 +19,6 @@ import type { RawLogin } from './shape-login.ts';
 import type { RawTls } from './shape-tls.ts';
 
 const defaultMaxBytes = 1024 * 1024;
-const largestMaxBytes = 16 * 1024 * 1024;
 
 export function compileUpstream(
   raw: RawUpstream & RawTls & RawLogin & RawJwt,
@@ -32,7 +32,7 @@ export function compileUpstream(
   const login = compileLogin(raw, compiler.within([], { sent: jwtNames(jwt) }));
   const sender = compiler.within([], { sent: credentialNames({ login, jwt }) });
   return {
-    baseUrl: compiler.text(['baseUrl'], raw.baseUrl),
+    baseUrl: compileBaseUrl(raw.baseUrl, compiler),
     allowHosts: hosts.map(({ host }) => host),
     credentialHosts: hosts.filter(({ credentials }) => credentials).map(({ host }) => host),
     auth: raw.auth && compileAuth(raw.auth, ['auth'], sender),
@@ -50,6 +50,15 @@ export function compileUpstream(
     },
     maxBytes: maxBytes(raw.maxBytes, compiler),
   };
+}
+
+/** URLs of replies are resolved against it, captured and shown: a secret in it would be stored with every task. */
+function compileBaseUrl(source: string, compiler: Compiler): TextTemplate {
+  const template = compiler.text(['baseUrl'], source);
+  const hint = 'send it by auth, headers or query; a part that may be shown belongs under env';
+  if ([...template.reads].some((name) => name.split('.')[0] === 'secrets'))
+    compiler.problem(['baseUrl'], "can't hold a secret: URLs are stored with tasks and shown", hint);
+  return template;
 }
 
 function checkBaseUrl(source: string, compiler: Compiler): void {
@@ -101,7 +110,7 @@ function positive(text: string | undefined, fallback: number, path: Path, compil
 
 function maxBytes(text: string | undefined, compiler: Compiler): number {
   const bytes = text === undefined ? defaultMaxBytes : (parseSize(text) ?? 0);
-  if (bytes < 1 || bytes > largestMaxBytes)
+  if (bytes < 1 || bytes > largestBytes)
     compiler.problem(['maxBytes'], 'must be more than nothing and at most 16MiB');
   return bytes;
 }

@@ -9,7 +9,7 @@ import type { jwtAlgorithms } from './shape-jwt.ts';
 import type { SigV4Credentials } from './sigv4.ts';
 
 export interface HttpUpstream {
-  /** Absolute http(s) URL; its path is a prefix of every request. Reads env and secrets only. */
+  /** Absolute http(s) URL; its path is a prefix of every request. Reads env only. */
   baseUrl: TextTemplate;
   /** Further hosts (`host`, `host:port`, `*.domain`) that a reply-chosen URL may point at. */
   allowHosts: readonly string[];

@@ -40,7 +40,7 @@ export function buildRequest(
   scope: Scope,
   ownHeaders: { [name: string]: string } = {},
 ): BuiltRequest {
-  const base = parseBase(upstream.baseUrl.render({ env: scope.env, secrets: scope.secrets }));
+  const base = parseBase(upstream.baseUrl.render({ env: scope.env }));
   const target = renderTarget(step.target, base, upstream, scope);
   const { trusted } = target;
   if (!trusted) refuseSecretsElsewhere(step, target);

@@ -30,7 +30,9 @@ const rateLimitShape = strict(
 );
 
 export const upstreamShape = {
-  baseUrl: template('Absolute http(s) URL; its path comes before every request path. Reads env and secrets.'),
+  baseUrl: template(
+    'Absolute http(s) URL; its path comes before every request path. Reads env, never secrets.',
+  ),
   allowHosts: allowHostsShape
     .describe(
       'Further hosts (host, host:port, *.domain) that a URL out of a reply may point at. Default: none.',
@@ -47,7 +49,9 @@ export const upstreamShape = {
     connect: duration('To connect. Default 10s.').optional(),
     headers: duration('Until the reply starts. Default 30s.').optional(),
     body: duration('Longest pause while the body arrives. Default 30s.').optional(),
-  }).optional(),
+  })
+    .describe('How long the parts of an exchange may take; each between 1ms and 10m.')
+    .optional(),
   maxBytes: size('Most bytes of a reply that is no result. Default 1MiB, at most 16MiB.').optional(),
 };
 

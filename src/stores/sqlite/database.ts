@@ -21,17 +21,17 @@ export interface WriteConnections {
 }
 
 /** @throws what SQLite throws, and StoreError when the file is damaged or its schema doesn't fit. */
-export function openWriters(options: WriteOptions): WriteConnections {
+export function openWriteConnections(options: WriteOptions): WriteConnections {
   const { file, migrations } = options;
   const unclean = wasUnclean(file);
-  const durable = openWriter(options, (db) => {
+  const durable = openWriteConnection(options, (db) => {
     refuseUnfit(db, file, migrations);
     configure(db, 'FULL', options);
     if (unclean) quickCheck(db, file);
     migrate(db, migrations);
   });
   try {
-    return { durable, hint: openWriter(options, (db) => configure(db, 'NORMAL', options)) };
+    return { durable, hint: openWriteConnection(options, (db) => configure(db, 'NORMAL', options)) };
   } catch (error) {
     durable.close();
     throw error;
@@ -44,7 +44,7 @@ export function openReader(file: string): DatabaseSync {
   return db;
 }
 
-function openWriter({ file }: WriteOptions, prepare: (db: DatabaseSync) => void): DatabaseSync {
+function openWriteConnection({ file }: WriteOptions, prepare: (db: DatabaseSync) => void): DatabaseSync {
   // The time-out is for a person's sqlite3 shell on the same file; it only holds up the worker.
   const db = new DatabaseSync(file, { timeout: 2_000 });
   try {

@@ -52,9 +52,9 @@ export type SaveSchedule =
   | { kind: 'set'; dueAt: number; intervalMs: number; deadline: number };
 
 /** What an operation answers: a row that was there (insert), done or not, how many, the value. */
-export type Answer = StoredRow | boolean | number | string | undefined;
+export type WriteAnswer = StoredRow | boolean | number | string | undefined;
 
-export type Result = { ok: true; answer: Answer } | { ok: false; failure: Failure };
+export type Result = { ok: true; answer: WriteAnswer } | { ok: false; failure: Failure };
 
 export type ToWorker = { kind: 'write'; operations: Operation[] } | { kind: 'close' };
 

@@ -2,9 +2,9 @@
 
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import { unendedGrace } from '../store.ts';
-import { type Answer, asStoredRow, type Operation } from './messages.ts';
+import { asStoredRow, type Operation, type WriteAnswer } from './messages.ts';
 
-export type Apply = (operation: Operation) => Answer;
+export type Apply = (operation: Operation) => WriteAnswer;
 
 /** A task with its schedule, as `StoredRow`; takes a WHERE clause. */
 export const selectStored = `

@@ -1,7 +1,7 @@
 // The writing thread of the SQLite store: owns the only connections that write.
 
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { openWriters, type WriteConnections, type WriteOptions } from './database.ts';
+import { openWriteConnections, type WriteConnections, type WriteOptions } from './database.ts';
 import { toFailure } from './failure.ts';
 import type { FromWorker, Operation, ToWorker } from './messages.ts';
 import { createRounds } from './rounds.ts';
@@ -16,7 +16,7 @@ const options = workerData as WriteOptions;
 
 function open(): WriteConnections | undefined {
   try {
-    return openWriters(options);
+    return openWriteConnections(options);
   } catch (error) {
     say({ kind: 'refused', failure: toFailure(error, options.file) });
     return undefined;

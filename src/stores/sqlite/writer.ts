@@ -5,17 +5,17 @@ import { Worker } from 'node:worker_threads';
 import { type StoreError, sentenceOf } from '../../errors.ts';
 import type { WriteOptions } from './database.ts';
 import { toStoreError } from './failure.ts';
-import type { Answer, FromWorker, Operation, Result, ToWorker } from './messages.ts';
+import type { FromWorker, Operation, Result, ToWorker, WriteAnswer } from './messages.ts';
 
 export interface Writer {
   /** Resolves after the commit. @throws StoreError */
-  write(operation: Operation): Promise<Answer>;
+  write(operation: Operation): Promise<WriteAnswer>;
   /** Waits for what was sent, then ends the thread. */
   close(): Promise<void>;
 }
 
 interface Waiting {
-  resolve(answer: Answer): void;
+  resolve(answer: WriteAnswer): void;
   reject(error: StoreError): void;
 }
 

@@ -50,12 +50,9 @@ describe('a value in a path', () => {
     expect(() => urlOf(value)).toThrow(/"\.\."|empty|control characters|broken characters/);
   });
 
-  test.each<[Json]>([[null], [['a']], [{ a: 'b' }], [Number.NaN]])(
-    '%j is refused, as it is no single value',
-    (value) => {
-      expect(() => urlOf(value)).toThrow('job.id gives no single value');
-    },
-  );
+  test.each<[Json]>([[null], [['a']], [{ a: 'b' }]])('%j is refused, as it is no single value', (value) => {
+    expect(() => urlOf(value)).toThrow('job.id gives no single value');
+  });
 
   test('dots that only make ".." together with the fixed text are refused', () => {
     expect(() => urlOf('.', undefined, text`/jobs/${'job.id'}./log`)).toThrow('".."');

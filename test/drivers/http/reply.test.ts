@@ -118,6 +118,13 @@ describe('a JSON reply', () => {
     expect(unreadable).toContain('but a web page: Slow down');
   });
 
+  test('that holds a whole number of more than a thousand digits is unreadable, and says so', async () => {
+    const { unreadable } = await reply({ body: `{"id":${'7'.repeat(900_000)}}` });
+    expect(unreadable).toContain(
+      "can't be read (the number 77777777777777777777… has more than 1000 digits)",
+    );
+  });
+
   test.each([
     ['{"a": '],
     ['nope'],
