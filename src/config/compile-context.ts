@@ -160,10 +160,16 @@ export function placeCompiler(
 }
 
 /** The compiler handed to a driver's format for the fields of the object at `base`. */
-export function driverCompiler(context: FileContext, base: Path, place: PlaceCompiler): Compiler {
+export function driverCompiler(
+  context: FileContext,
+  base: Path,
+  place: PlaceCompiler,
+  afterReply?: (names: Names) => PlaceCompiler,
+): Compiler {
   return {
     within: (path, { sent = {}, reply = {} } = {}) =>
       driverCompiler(context, [...base, ...path], place.with({ sent, reply })),
+    afterReply: (names = {}) => driverCompiler(context, base, afterReply?.(names) ?? place),
     expression: (path, source, want) =>
       place.expression([...base, ...path], source, want === undefined ? {} : { want }).expression,
     text: (path, source, options = {}) =>

@@ -3,7 +3,7 @@
 import type { Capture, ReplyMeanings, Step } from './adapter.ts';
 import type { RawFetchStep } from './adapter-schema.ts';
 import { compileCaptures, storedType } from './compile-capture.ts';
-import { driverCompiler, type FileContext, placeCompiler } from './compile-context.ts';
+import { driverCompiler, type FileContext, type PlaceCompiler, placeCompiler } from './compile-context.ts';
 import type { Path, StepRole } from './driver-format.ts';
 import type { Expression } from './expression.ts';
 import type { Names } from './expression-names.ts';
@@ -50,6 +50,9 @@ type RawFrame = {
   each?: string | undefined;
   optional?: boolean | undefined;
 };
+
+/** Most bytes of any reply. */
+const largestReply = 16 * 1024 * 1024;
 
 /** Fields of a step that are not the driver's. */
 const commonFields = new Set([
@@ -101,9 +104,14 @@ export function compileStep(raw: RawCommon & RawFrame, path: Path, place: StepPl
   const before = namesWith(base, place.captured, lastReply ? reply : {});
   const sender = placeCompiler(context, { names: before, present });
   const fields = Object.fromEntries(Object.entries(raw).filter(([field]) => !commonFields.has(field)));
-  const request = context.format.compileStep(fields, driverCompiler(context, path, sender), place.role);
+  const after = namesWith(base, place.captured, reply);
+  // A driver may read a whole reply, where conditions and captures read small parts.
+  const paging = (names: Names): PlaceCompiler =>
+    placeCompiler(context, { names: { ...after, ...names }, present, maxBytes: largestReply });
+  const driver = driverCompiler(context, path, sender, paging);
+  const request = context.format.compileStep(fields, driver, place.role);
 
-  const reader = placeCompiler(context, { names: namesWith(base, place.captured, reply), present });
+  const reader = placeCompiler(context, { names: after, present });
   const condition = (field: 'expect' | keyof ReplyMeanings): Expression | undefined => {
     const source = raw[field];
     return source === undefined

@@ -46,6 +46,8 @@ export interface Compiler {
   text(path: Path, source: string, options?: { secrets?: boolean; offset?: number }): TextTemplate;
   /** A structure with holes. */
   value(path: Path, raw: Json): ValueTemplate;
+  /** Compiles what is read once this step's own reply is there: `response`, and further names. */
+  afterReply(names?: Names): Compiler;
   /** A file named in the adapter, relative to the adapter's own folder, as an absolute path. */
   file(path: string): string;
   /** The same compiler for the object at `path`. `sent`: names that texts and values may read as well; `reply`: that expressions may. */

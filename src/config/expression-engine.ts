@@ -3,6 +3,7 @@
 import { Environment, Optional } from '@marcbachmann/cel-js';
 import { engineMap } from './engine-data.ts';
 import { parseJson, parseOptionalJson, toJson } from './expression-json.ts';
+import { linkTarget } from './link-header.ts';
 
 /** Bounds of one expression; with the loop rules of the lint they bound what an evaluation can cost. */
 const engineOptions = {
@@ -21,6 +22,12 @@ export function newEngine({ anyName = false }: { anyName?: boolean } = {}): Envi
     .registerFunction('lastSegment(optional): optional<string>', optionally(lastSegment))
     .registerFunction('resolveUrl(string): string', resolveUrl)
     .registerFunction('resolveUrl(optional): optional<string>', optionally(resolveUrl))
+    .registerFunction('linkHeader(string, string): optional<string>', linkHeader)
+    .registerFunction('linkHeader(optional, string): optional<string>', (header: Optional, rel: string) => {
+      const value: unknown = header.hasValue() ? header.value() : '';
+      if (typeof value !== 'string') throw new Error('a header must be text');
+      return linkHeader(value, rel);
+    })
     .registerFunction('merge(map, map): map', merge)
     .registerFunction('fromEntries(list): map', fromEntries)
     .registerFunction('parseJson(string): dyn', parseJson)
@@ -61,6 +68,12 @@ function lastSegment(url: string): string {
   } catch {
     return segment;
   }
+}
+
+/** The target of a relation in a Link header; empty when there is none. */
+function linkHeader(header: string, rel: string): Optional<string> {
+  const target = linkTarget(header, rel);
+  return target === undefined ? Optional.none() : Optional.of(target);
 }
 
 /** An absolute URL, resolved as a browser resolves a link on the page that was asked for. */

@@ -31,6 +31,7 @@ const allRoots = [
   'fetched',
   'item',
   'answer',
+  'page',
 ];
 
 /** Walks the tree once and reports everything the type checker doesn't know about. */

@@ -24,9 +24,11 @@ export const response: Shape = {
     body: { type: 'dyn', certain: true },
     cookies: { type: 'map<string, dyn>', certain: true },
     url: { type: 'string', certain: true },
+    truncated: { type: 'bool', certain: true },
+    bytes: { type: 'int', certain: false, fix: 'the upstream may not tell: read it as response.?bytes' },
   },
   open: false,
-  declare: 'a reply has status, headers, body, cookies and url',
+  declare: 'a reply has status, headers, body, cookies, url, truncated and bytes',
 };
 
 /** After an end nobody knows how far the job has come. */

@@ -48,13 +48,18 @@ export interface PerformOptions {
   headers?: { [name: string]: string };
 }
 
-/** `response` as expressions see it. HTTP: `status`, `headers` (lower-case names), `body`, `cookies`, `url`. */
+/**
+ * `response` as expressions see it. HTTP: `status`, `headers` (lower-case names), `body`, `cookies`, `url`.
+ * `truncated`: a part of the body is missing. `bytes`: how many there are, if that is known.
+ */
 export type Response = {
   status?: Json;
   headers?: JsonObject;
   body: Json;
   cookies?: JsonObject;
   url?: Json;
+  truncated?: boolean;
+  bytes?: Json;
 };
 
 export type StepReply =

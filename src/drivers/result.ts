@@ -5,6 +5,7 @@ import type { ResultMapping, Tool } from '../config/adapter.ts';
 import type { Scope } from '../config/expression.ts';
 import { type Json, type JsonObject, stringifyExact } from '../exact-json.ts';
 import { cleanText, cleanValue } from './clean-text.ts';
+import { cutNotes } from './cut-note.ts';
 import {
   type JobResult,
   type JobView,
@@ -116,6 +117,7 @@ export async function callOnce(
     scopeOf(context, { ...view, job }, { response, fetched }),
     false,
     context.redact(standard),
+    tool.result.text === undefined && tool.result.structured === undefined,
   );
 }
 
@@ -125,6 +127,7 @@ function render(
   scope: Scope,
   isError: boolean,
   standard: string,
+  showsBody = false,
 ): JobResult {
   const missing: string[] = [];
   const rendered = <T>(what: string, run: () => T | undefined): T | undefined => {
@@ -163,12 +166,18 @@ function render(
     missing.length > 0
       ? `\n(${missing.join(', ')} of the result could not be made from the upstream's reply)`
       : '';
+  const cut = showsBody || readsReplies(mapping) ? cutNotes(scope).map((line) => `\n${line}`) : [];
   return {
     isError,
-    text: capBytes(context.redact(cleanText(text)), mapping.maxBytes) + note,
+    text: [capBytes(context.redact(cleanText(text)), mapping.maxBytes), ...cut, note].join(''),
     structured: kept,
     links,
   };
+}
+
+function readsReplies({ text, structured }: ResultMapping): boolean {
+  const reads = [...(text?.reads ?? []), ...(structured?.reads ?? [])];
+  return reads.some((name) => name === 'response' || name.split('.')[0] === 'fetched');
 }
 
 /** Longest URI of a link. A cut one would lead nowhere, so a longer one is left out. */

@@ -156,7 +156,9 @@ function describe(
   const location =
     typeof status === 'bigint' && status >= 300n && status < 400n ? headers?.location : undefined;
   const redirected =
-    typeof location === 'string' ? ` to ${location.split('?')[0]} (redirects are not followed)` : '';
+    typeof location === 'string'
+      ? ` to ${location.split('?')[0]} (not followed; see redirects of the step)`
+      : '';
   const said = reasonIn && saidIn(reasonIn, scope);
   const text =
     said !== undefined

@@ -30,6 +30,9 @@ describe('docs/adapters.md', () => {
       'deployer',
       'lists',
       'exports',
+      'builds',
+      'workflows',
+      'files',
       'queries',
       'warehouse',
       'analytics',
@@ -50,10 +53,11 @@ describe('docs/adapters.md', () => {
     const response = {
       status: 200n,
       headers: {},
-      body: 'id,name\n1,a\n2,b\n',
+      body: [{ id: '1' }, { id: '2' }],
       url: 'https://queries.example.com/',
+      truncated: false,
     };
-    expect(adapter?.tools[0]?.result.text?.render({ response })).toBe('2 rows:\nid,name\n1,a\n2,b\n');
+    expect(adapter?.tools[0]?.result.text?.render({ response })).toBe('2 rows, whole true');
   });
 
   it('has only snippets that are sound YAML', () => {

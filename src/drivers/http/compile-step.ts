@@ -3,7 +3,10 @@
 import type { Compiler } from '../../config/driver-format.ts';
 import type { Json } from '../../exact-json.ts';
 import { compileAuth } from './compile-auth.ts';
-import { checkHeaderValue, compileHeaders, compileMap } from './compile-headers.ts';
+import { checkHeaderValue, compileHeaders } from './compile-headers.ts';
+import { compileMap } from './compile-map.ts';
+import { compilePages } from './compile-pages.ts';
+import { compileReading } from './compile-reading.ts';
 import type { HttpBody, HttpStep, HttpTarget, MultipartPart } from './compiled.ts';
 import type { RawStep } from './shape.ts';
 
@@ -17,8 +20,7 @@ export function compileStep(raw: RawStep, compiler: Compiler, kind: StepKind = '
   const body = compileBody(raw, compiler);
   if (body !== undefined && /^(GET|HEAD)\s/.test(raw.request))
     compiler.problem(['request'], `a ${method} request has no body`, 'use query, or another method');
-  if (method === 'HEAD' && raw.read !== undefined && raw.read !== 'none')
-    compiler.problem(['read'], 'the reply to a HEAD request has no body');
+  const reading = compileReading(raw, method, compiler);
   return {
     method,
     target,
@@ -26,7 +28,8 @@ export function compileStep(raw: RawStep, compiler: Compiler, kind: StepKind = '
     headers: compileHeaders(raw.headers, ['headers'], compiler),
     auth: raw.auth === 'none' ? 'none' : raw.auth && compileAuth(raw.auth, ['auth'], compiler),
     body,
-    read: raw.read ?? (method === 'HEAD' ? 'none' : 'json'),
+    ...reading,
+    pages: compilePages(raw, { method, target, read: reading.read }, compiler),
   };
 }
 

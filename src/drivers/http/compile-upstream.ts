@@ -8,6 +8,7 @@ import { compileAuth } from './compile-auth.ts';
 import { compileHeaders, namedTexts } from './compile-headers.ts';
 import { compileJwt } from './compile-jwt.ts';
 import { compileLogin } from './compile-login.ts';
+import { compileRateLimit } from './compile-rate-limit.ts';
 import { compileTls } from './compile-tls.ts';
 import type { HttpUpstream } from './compiled.ts';
 import { credentialNames, jwtNames } from './credential-names.ts';
@@ -41,6 +42,7 @@ export function compileUpstream(
     login,
     proxy: raw.proxy === undefined ? undefined : compiler.text(['proxy'], raw.proxy),
     tls: compileTls(raw, compiler),
+    rateLimit: compileRateLimit(raw.rateLimit, compiler),
     timeouts: {
       connect: positive(raw.timeouts?.connect, 10_000, ['timeouts', 'connect'], compiler),
       headers: positive(raw.timeouts?.headers, 30_000, ['timeouts', 'headers'], compiler),

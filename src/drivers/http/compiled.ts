@@ -2,6 +2,9 @@
 
 import type { Expression } from '../../config/expression.ts';
 import type { TextTemplate, ValueTemplate } from '../../config/template.ts';
+import type { Keep } from './kept-part.ts';
+import type { Pages } from './pages.ts';
+import type { RateLimitNames } from './rate-limit.ts';
 import type { jwtAlgorithms } from './shape-jwt.ts';
 import type { SigV4Credentials } from './sigv4.ts';
 
@@ -20,6 +23,8 @@ export interface HttpUpstream {
   /** Proxy URL; without it HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the process apply. */
   proxy: TextTemplate | undefined;
   tls: HttpTls | undefined;
+  /** Where the upstream tells its limits, beside the headers that many APIs share. */
+  rateLimit: readonly RateLimitNames[];
   timeouts: HttpTimeouts;
   /** Most bytes of a reply that is not a result. Default 1 MiB. */
   maxBytes: number;
@@ -104,10 +109,20 @@ export interface HttpStep {
   auth: HttpAuth | 'none' | undefined;
   body: HttpBody | undefined;
   read: ReadKind;
+  /** The body is a zip archive: the name or pattern of the entries that are read. */
+  unzip: TextTemplate | undefined;
+  /** Only this end of the body is read, however long it is. Undefined: all of it, or too large. */
+  keep: Keep | undefined;
+  /** Redirects that are followed in a row. Default 0: a redirect is a reply like any other. */
+  redirects: number;
+  /** The reply is one page of a list, and further ones follow. */
+  pages: Pages | undefined;
+  /** The reply is remembered by its ETag, and asked for again only if it has changed. Default false. */
+  etag: boolean;
 }
 
 /** How the reply's body is read. `none` ignores it. */
-export type ReadKind = 'json' | 'text' | 'jsonl' | 'none';
+export type ReadKind = 'json' | 'text' | 'jsonl' | 'csv' | 'base64' | 'none';
 
 export type HttpTarget =
   /** A path under baseUrl; each hole is one percent-encoded segment part. */

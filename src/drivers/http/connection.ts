@@ -7,21 +7,23 @@ import { EvaluationFault, type Expression, type Scope } from '../../config/expre
 import { readsRoot } from '../../config/expression-names.ts';
 import { TaskferryError } from '../../errors.ts';
 import type { Json, JsonObject } from '../../exact-json.ts';
-import { BudgetEnded, type Party } from '../budget.ts';
 import type { ConnectContext, Connection, PerformOptions, StepReply } from '../driver.ts';
 import { bodyReads } from './body.ts';
+import { type ChainAnswer, type Line, runChain } from './chain.ts';
 import type { HttpStep, HttpUpstream } from './compiled.ts';
-import { ConnectRefused } from './connectors.ts';
+import { sendConditionally } from './conditional.ts';
 import { additionReads, additionsFor, headerReads, withoutLogin } from './credentials.ts';
-import { type Exchange, exchange, type WireRequest } from './exchange.ts';
-import { describeFault, isReset, refusesCertificate } from './faults.ts';
+import { createEtagCache } from './etag-cache.ts';
+import { exchange, type WireRequest } from './exchange.ts';
+import { isReset, refusesCertificate } from './faults.ts';
 import { createJwts } from './jwt.ts';
 import { createLogin, type Session } from './login.ts';
-import { hostAndPort } from './origins.ts';
+import { notSent } from './not-sent.ts';
+import { readPages } from './pages.ts';
+import type { Plan, Prepared, Sent } from './plan.ts';
+import { planStep } from './plan-step.ts';
 import { type ProxyEnv, proxyAuthorization, proxyFor } from './proxy.ts';
-import { readReply } from './reply.ts';
 import { type BuiltRequest, buildRequest } from './request.ts';
-import { RequestFault } from './request-fault.ts';
 import { signatureHeaders } from './sigv4.ts';
 import { createSockets, type Route } from './sockets.ts';
 import { createTlsMaterial } from './tls-material.ts';
@@ -58,20 +60,15 @@ export function connectHttp(
   let nextPause = firstPause;
   const pauseAfter = (status: Json | undefined): number => (status === 403n ? longestPause : nextPause);
 
-  const prepare = (
-    from: HttpUpstream,
-    step: HttpStep,
-    scope: Scope,
-    headers: PerformOptions['headers'],
-  ): Prepared => {
-    const values: Scope = { ...scope, ...context.variables() };
-    const request = buildRequest(from, step, values, headers);
-    const proxy = proxyFor(request.url, upstream.proxy?.render(values), env);
-    return { request, ...onTheWire(request, proxy) };
-  };
+  const etags = createEtagCache();
+  const passing = new Set(upstream.rateLimit.flatMap(({ remaining, reset }) => [remaining, reset]));
+  const send: Line['send'] = (prepared, plan, fresh) =>
+    plan.step.etag
+      ? sendConditionally(etags, prepared, plan, passing, (asked) => sendOnce(asked, plan, fresh))
+      : sendOnce(prepared, plan, fresh);
 
   /** One request on the wire, within the budget. */
-  const send = async (prepared: Prepared, plan: Plan, fresh: boolean): Promise<Sent> => {
+  const sendOnce = async (prepared: Prepared, plan: Plan, fresh: boolean): Promise<Sent> => {
     const release = (await budget?.acquire(plan.signal, plan.party)) ?? (() => {});
     let dispatcher: Dispatcher | undefined;
     const mark = sockets.mark();
@@ -95,48 +92,51 @@ export function connectHttp(
     }
   };
 
-  const attempt = async (prepared: Prepared, plan: Plan): Promise<StepReply> => {
-    let sent = await send(prepared, plan, false);
-    // The upstream closed an idle socket at the moment it was used again. Asking anew does no harm for these.
-    if (sent.stale && /^(GET|HEAD)$/.test(plan.step.method)) sent = await send(prepared, plan, true);
-    const where = hostAndPort(prepared.request.url);
-    const faultContext = { where, timeouts: upstream.timeouts, maxBytes: plan.bodyCap, sent: sent.sent };
-    if (sent.outcome.kind === 'failed') {
-      return { kind: 'failed', ...describeFault(sent.outcome.error, faultContext), sent: sent.sent };
-    }
-    const reply = await readReply(sent.outcome, {
-      step: plan.step,
-      url: prepared.request.shownUrl,
-      maxBytes: plan.bodyCap,
-      now: clock.now(),
-      describe: (error) => describeFault(error, faultContext),
-      redact: (text) => context.redact?.(text) ?? text,
-    });
-    if (reply.kind === 'reply' && prepared.request.own) {
+  const redact = (text: string): string => context.redact?.(text) ?? text;
+  /** @param from the upstream, or what of it goes with requests that are made before its login. */
+  const lineOf = (from: HttpUpstream): Line => ({
+    prepare(step, scope, headers) {
+      const values: Scope = { ...scope, ...context.variables() };
+      const request = buildRequest(from, step, values, headers);
+      const proxy = proxyFor(request.url, upstream.proxy?.render(values), env);
+      return { request, ...onTheWire(request, proxy) };
+    },
+    send,
+    redact,
+    clock,
+    rateLimit: upstream.rateLimit,
+  });
+
+  const attempt = async (
+    line: Line,
+    plan: Plan,
+    scope: Scope,
+    headers: PerformOptions['headers'],
+  ): Promise<ChainAnswer> => {
+    const answered = await runChain(line, plan, scope, headers);
+    const { reply, own, usedUpMs } = answered;
+    if (reply.kind === 'reply' && own) {
       if (reply.limited) {
         budget?.pauseUntil(
           clock.now() + Math.max(reply.retryAfterMs ?? pauseAfter(reply.response.status), shortestPause),
         );
         nextPause = Math.min(nextPause * 2, longestPause);
-      } else nextPause = firstPause;
+      } else {
+        nextPause = firstPause;
+        if (usedUpMs !== undefined) budget?.pauseUntil(clock.now() + usedUpMs);
+      }
     }
-    return reply;
+    return answered;
   };
 
-  const planFor = (step: HttpStep, { signal, maxBytes, forCaller = false }: PerformOptions): Plan => {
-    const bodyCap = maxBytes ?? upstream.maxBytes;
-    const discard = step.read === 'none';
-    return {
-      step,
-      bodyCap,
-      party: forCaller ? 'caller' : 'task',
-      discard,
-      // Enough of it is kept to tell a rate limit by its message.
-      maxBytes: discard ? Math.min(bodyCap, discardedBytes) : bodyCap,
-      timeouts: upstream.timeouts,
-      signal: signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]),
-    };
-  };
+  const restOf = ({
+    signal,
+    forCaller = false,
+  }: PerformOptions): Pick<Plan, 'party' | 'timeouts' | 'signal'> => ({
+    party: forCaller ? 'caller' : 'task',
+    timeouts: upstream.timeouts,
+    signal: signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]),
+  });
 
   const jwts = createJwts(upstream.jwt, clock);
   /** `jwt` with the tokens that the request reads. */
@@ -152,48 +152,63 @@ export function connectHttp(
     createLogin(upstream.login, {
       clock,
       variables: () => context.variables(),
-      redact: (text) => context.redact?.(text) ?? text,
+      redact,
       async send(step, scope) {
-        // Calls may wait for it as well as tasks.
-        const plan = planFor(step, { forCaller: true });
         try {
-          const send = async (): Promise<StepReply> =>
-            attempt(
-              prepare(beforeLogin, step, { ...scope, ...(await signed(beforeLogin, step)) }, undefined),
-              plan,
-            );
-          const reply = await send();
+          // Calls may wait for it as well as tasks.
+          const plan = planStep(step, scope, upstream.maxBytes, restOf({ forCaller: true }));
+          const line = lineOf(beforeLogin);
+          const ask = async (): Promise<ChainAnswer> =>
+            attempt(line, plan, { ...scope, ...(await signed(beforeLogin, step)) }, undefined);
+          const { reply } = await ask();
           if (!isUnauthorised(reply) || !refreshed(context)) return reply;
-          return await send();
+          return (await ask()).reply;
         } catch (error) {
           return notSent(error);
         }
       },
     });
 
+  const line = lineOf(upstream);
+  /** One request of a step, made once more when the credential has changed or the login is over. */
+  const ask = async (
+    step: HttpStep,
+    scope: Scope,
+    options: PerformOptions,
+    maxBytes: number,
+  ): Promise<StepReply> => {
+    try {
+      const plan = planStep(step, scope, maxBytes, restOf(options));
+      const session = usesLogin(step) ? await login?.session(plan.signal) : undefined;
+      const answer = async (current: Session | undefined): Promise<ChainAnswer> => {
+        const credentials = { ...(current && { login: current.values }), ...(await signed(upstream, step)) };
+        return attempt(line, plan, { ...scope, ...credentials }, options.headers);
+      };
+      const answered = await answer(session);
+      // A redirect to the login page tells of an old login, and so may the page itself.
+      const told = [answered.first, answered].filter(({ trusted }) => trusted).map(({ reply }) => reply);
+      const changed = told.some(isUnauthorised) && refreshed(context);
+      const { renewOn } = upstream.login ?? {};
+      const over =
+        session !== undefined && told.some((reply) => isOver(renewOn, reply, context.variables().env));
+      const renewed = over ? await login?.renew(session, plan.signal) : session;
+      if (!mayRepeat(step, answered) || (!changed && (!over || renewed === undefined))) return answered.reply;
+      return (await answer(renewed ?? session)).reply;
+    } catch (error) {
+      return notSent(error);
+    }
+  };
+
   return {
     async perform(step, scope, options = {}) {
-      const plan = planFor(step, options);
-      try {
-        const session = usesLogin(step) ? await login?.session(plan.signal) : undefined;
-        const ready = async (current: Session | undefined): Promise<Prepared> => {
-          const credentials = {
-            ...(current && { login: current.values }),
-            ...(await signed(upstream, step)),
-          };
-          return prepare(upstream, step, { ...scope, ...credentials }, options.headers);
-        };
-        const prepared = await ready(session);
-        const reply = await attempt(prepared, plan);
-        if (reply.kind === 'failed' || !prepared.request.trusted) return reply;
-        const changed = isUnauthorised(reply) && refreshed(context);
-        const over = session !== undefined && isOver(upstream.login?.renewOn, reply, context.variables().env);
-        const renewed = over ? await login?.renew(session, plan.signal) : session;
-        if (!changed && (!over || renewed === undefined)) return reply;
-        return await attempt(await ready(renewed ?? session), plan);
-      } catch (error) {
-        return notSent(error);
-      }
+      const { maxBytes = upstream.maxBytes } = options;
+      if (step.pages === undefined) return ask(step, scope, options, maxBytes);
+      const reader = {
+        ask: (page: HttpStep, left: number) => ask(page, scope, options, left),
+        redact,
+        clock,
+      };
+      return readPages(reader, step, step.pages, scope, maxBytes);
     },
     secrets: () => [...(login?.secrets() ?? []), ...jwts.secrets()],
     async close() {
@@ -203,32 +218,9 @@ export function connectHttp(
   };
 }
 
-/** Most bytes that are read of a body that the step doesn't want; the socket is given up beyond. */
-const discardedBytes = 64 * 1024;
-
-interface Plan {
-  step: HttpStep;
-  party: Party;
-  /** Most bytes of a body, decoded. */
-  bodyCap: number;
-  /** Most bytes as they arrive. */
-  maxBytes: number;
-  discard: boolean;
-  timeouts: HttpUpstream['timeouts'];
-  signal: AbortSignal;
-}
-
-interface Prepared {
-  request: BuiltRequest;
-  route: Route;
-  wire: WireRequest;
-}
-
-interface Sent {
-  outcome: Exchange;
-  /** A kept-alive socket was closed under the request before an answer came. */
-  stale: boolean;
-  sent: boolean;
+/** A request that changes something is not made again after a redirect: it was taken. */
+function mayRepeat({ method }: HttpStep, { first, reply }: ChainAnswer): boolean {
+  return method === 'GET' || method === 'HEAD' || first.reply === reply;
 }
 
 function onTheWire(request: BuiltRequest, proxy: URL | undefined): { route: Route; wire: WireRequest } {
@@ -301,26 +293,4 @@ function refreshed(context: ConnectContext): boolean {
     if (error instanceof TaskferryError) return false;
     throw error;
   }
-}
-
-/** What is thrown before a byte goes out, as a reply. Anything else is a fault of ours and goes on up. */
-function notSent(error: unknown): StepReply {
-  if (error instanceof RequestFault)
-    return { kind: 'failed', code: error.code, sent: false, reason: error.message };
-  if (error instanceof EvaluationFault) {
-    return { kind: 'failed', code: 'invalid_request', sent: false, reason: error.message };
-  }
-  if (error instanceof TaskferryError)
-    return { kind: 'failed', code: 'credential', sent: false, reason: error.message };
-  if (error instanceof ConnectRefused)
-    return { kind: 'failed', code: 'connect', sent: false, reason: error.message };
-  if (error instanceof BudgetEnded) {
-    return {
-      kind: 'failed',
-      code: 'aborted',
-      sent: false,
-      reason: `given up before it was sent: ${error.message}`,
-    };
-  }
-  throw error;
 }

@@ -1,7 +1,7 @@
 // The cookies that a reply sets, by name.
 
 import type { JsonObject } from '../../exact-json.ts';
-import { httpDate } from './retry-after.ts';
+import { httpDate } from './http-date.ts';
 
 /**
  * The last of a name counts; what the reply deletes (`Max-Age=0`, an `Expires` that is past) is left out. Path and

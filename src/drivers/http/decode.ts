@@ -34,21 +34,35 @@ export async function decode(
   encoding: string | undefined,
   maxBytes: number,
 ): Promise<Decoded> {
-  const name = (encoding ?? '').trim().toLowerCase();
-  if (name === '' || name === 'identity' || bytes.length === 0) return { kind: 'bytes', bytes };
+  const name = encodingOf(encoding);
+  if (name === undefined || bytes.length === 0) return { kind: 'bytes', bytes };
   const decoder = Object.hasOwn(decoders, name) ? decoders[name] : undefined;
-  if (decoder === undefined) {
-    return {
-      kind: 'unreadable',
-      why: `has the unknown content-encoding ${JSON.stringify(name.slice(0, 40))}`,
-    };
-  }
+  if (decoder === undefined) return { kind: 'unreadable', why: unknownEncoding(name) };
   try {
     return { kind: 'bytes', bytes: await decoder(bytes, { maxOutputLength: maxBytes }) };
   } catch (error) {
     if (codeOf(error) === 'ERR_BUFFER_TOO_LARGE') return { kind: 'too_large' };
-    return { kind: 'unreadable', why: `is not valid ${name}, although it says so` };
+    return { kind: 'unreadable', why: invalidEncoding(name) };
   }
+}
+
+/** Undefined: the body comes as it is. */
+export function encodingOf(value: string | undefined): string | undefined {
+  const name = (value ?? '').trim().toLowerCase();
+  return name === '' || name === 'identity' ? undefined : name;
+}
+
+/** A gzip file. No text and no JSON starts so: the second byte can't follow the first in UTF-8. */
+export function isGzip(bytes: Buffer): boolean {
+  return bytes[0] === 0x1f && bytes[1] === 0x8b;
+}
+
+export function unknownEncoding(name: string): string {
+  return `has the unknown content-encoding ${JSON.stringify(name.slice(0, 40))}`;
+}
+
+export function invalidEncoding(name: string): string {
+  return `is not valid ${name}, although it says so`;
 }
 
 function codeOf(error: unknown): unknown {

@@ -2,6 +2,7 @@
 
 import type { Dispatcher } from 'undici';
 import type { Cancel, Clock } from '../../clock.ts';
+import type { Collector } from './collect.ts';
 import type { HttpTimeouts } from './compiled.ts';
 
 export interface WireRequest {
@@ -15,17 +16,17 @@ export interface WireRequest {
 
 export interface ExchangeLimits {
   timeouts: HttpTimeouts;
-  /** Most bytes of the body as they arrive. */
-  maxBytes: number;
-  /** The body is not wanted: what lies beyond `maxBytes` is cut off, a broken rest is no failure. */
+  /** The body is not wanted: what is too large is cut off, a broken rest is no failure. */
   discard: boolean;
+  /** Takes the body of a reply. */
+  collector(status: number, headers: RawHeaders): Collector;
 }
 
 export type RawHeaders = { [name: string]: string | string[] | undefined };
 
 export type Exchange =
-  /** `broken`: the body did not arrive whole; `bytes` then holds nothing of use. */
-  | { kind: 'reply'; status: number; headers: RawHeaders; bytes: Buffer; broken: Error | undefined }
+  /** `broken`: the body did not arrive whole; `body` then holds nothing of use. */
+  | { kind: 'reply'; status: number; headers: RawHeaders; body: Collector; broken: Error | undefined }
   /** `started`: bytes of the request may have gone out. */
   | { kind: 'failed'; error: Error; started: boolean };
 
@@ -56,12 +57,10 @@ export function exchange(
   clock: Clock,
   signal: AbortSignal,
 ): Promise<Exchange> {
-  const { timeouts, maxBytes, discard } = limits;
+  const { timeouts, discard } = limits;
   return new Promise((resolve) => {
     let controller: Dispatcher.DispatchController | undefined;
-    let head: { status: number; headers: RawHeaders } | undefined;
-    const chunks: Buffer[] = [];
-    let size = 0;
+    let head: { status: number; headers: RawHeaders; body: Collector } | undefined;
     let lastByteAt = 0;
     let settled = false;
     const timers = new Map<LimitCode, Cancel>();
@@ -77,17 +76,16 @@ export function exchange(
       resolve(outcome);
     };
     const fail = (error: Error): void => {
+      // What has settled is read by now.
+      if (settled) return;
       if (head === undefined) {
         settle({ kind: 'failed', error, started: controller !== undefined });
         return;
       }
       const aborted = error instanceof ExchangeLimit && error.code === 'aborted';
-      settle({
-        kind: 'reply',
-        ...head,
-        bytes: Buffer.concat(chunks),
-        broken: discard && !aborted ? undefined : error,
-      });
+      const broken = discard && !aborted ? undefined : error;
+      if (broken !== undefined) head.body.drop();
+      settle({ kind: 'reply', ...head, broken });
     };
     /** Ends the exchange from our side; the socket is destroyed. */
     const end = (code: LimitCode): void => {
@@ -97,6 +95,12 @@ export function exchange(
       controller?.abort(error);
     };
     const onAbort = (): void => end('aborted');
+    /** What was wanted is there; the rest is not waited for. */
+    const enough = (): void => {
+      if (head === undefined) return;
+      settle({ kind: 'reply', ...head, broken: undefined });
+      controller?.abort(new ExchangeLimit('aborted'));
+    };
     /** Runs `check` after what has already arrived was read: a stalled process must not take it for silence. */
     const afterReading = (code: LimitCode, ms: number, check: () => void): void => {
       timers.set(
@@ -144,28 +148,27 @@ export function exchange(
         },
         onResponseStart(_controller, status, headers) {
           if (status < 200 || settled) return;
-          head = { status, headers };
+          head = { status, headers, body: limits.collector(status, headers) };
           timers.get('headers_time')?.();
           lastByteAt = clock.monotonic();
           watchSilence(timeouts.body);
           afterReading('total_time', (discard ? 1 : bodyTimes) * timeouts.body, () => end('total_time'));
         },
-        onResponseData(_controller, chunk) {
-          if (settled) return;
+        onResponseData(receiving, chunk) {
+          if (settled || head === undefined) return;
           lastByteAt = clock.monotonic();
-          size += chunk.length;
-          if (size > maxBytes) end('too_large');
-          else chunks.push(chunk);
+          const next = head.body.take(chunk, () => {
+            lastByteAt = clock.monotonic();
+            receiving.resume();
+          });
+          if (next === 'too_large') end('too_large');
+          else if (next === 'enough') enough();
+          else if (next === 'pause') receiving.pause();
         },
         onResponseEnd() {
           if (head === undefined || settled) return;
           stop();
-          const outcome: Exchange = {
-            kind: 'reply',
-            ...head,
-            bytes: Buffer.concat(chunks),
-            broken: undefined,
-          };
+          const outcome: Exchange = { kind: 'reply', ...head, broken: undefined };
           // undici frees the socket in the next turn; whoever asks before that gets a new one.
           queueMicrotask(() => setImmediate(resolve, outcome));
         },

@@ -2,6 +2,8 @@
 
 import { type Json, parseExact } from '../../exact-json.ts';
 import type { ReadKind } from './compiled.ts';
+import { NotCsv, parseCsv } from './csv.ts';
+import { webPage } from './web-page.ts';
 
 export interface ReadBody {
   body: Json;
@@ -16,7 +18,7 @@ export interface ReplyFacts {
   redact(text: string): string;
 }
 
-/** No body is no data: null for JSON, '' for text, an empty list for JSON lines. */
+/** No body is no data: null for JSON, '' for text and base64, an empty list for JSON lines and CSV. */
 export function readBody(kind: ReadKind, bytes: Buffer, facts: ReplyFacts): ReadBody {
   switch (kind) {
     case 'none':
@@ -27,20 +29,27 @@ export function readBody(kind: ReadKind, bytes: Buffer, facts: ReplyFacts): Read
       return readJson(decodeText(bytes), facts);
     case 'jsonl':
       return readLines(decodeText(bytes), facts);
+    case 'csv':
+      return readCsv(decodeText(bytes), facts);
+    case 'base64':
+      return { body: bytes.toString('base64') };
   }
 }
 
 /** Characters of a body that are looked at for secrets; far more than are quoted. */
 const longestQuoted = 16_384;
 
-/** `the reply (502, text/html) <why>: <first 200 characters>`. */
+/** `the reply (502, text/html) <why>: <first 200 characters>`, of a web page its title. */
 export function unreadable(why: string, { status, contentType, redact }: ReplyFacts, text: string): ReadBody {
   // Redacted before it is cut: half a secret would not be recognised any more.
-  const start = excerpt(redact(text.slice(0, longestQuoted)), 200);
+  const page = webPage(text);
+  const quoted = page === undefined || page.title === '' ? text : page.title;
+  const kind = page === undefined ? '' : page.asksToSignIn ? ' but a web page to sign in' : ' but a web page';
+  const start = excerpt(redact(quoted.slice(0, longestQuoted)), 200);
   const type = contentType === undefined ? 'no content type' : excerpt(redact(contentType), 80);
   return {
     body: null,
-    unreadable: `the reply (${status}, ${type}) ${why}${start === '' ? '' : `: ${start}`}`,
+    unreadable: `the reply (${status}, ${type}) ${why}${kind}${start === '' ? '' : `: ${start}`}`,
   };
 }
 
@@ -69,6 +78,17 @@ function readLines(text: string, facts: ReplyFacts): ReadBody {
     }
   }
   return { body };
+}
+
+function readCsv(text: string, facts: ReplyFacts): ReadBody {
+  // A page on one line would be a sound header line.
+  if (webPage(text) !== undefined) return unreadable('is not CSV', facts, text);
+  try {
+    return { body: parseCsv(text) };
+  } catch (error) {
+    if (error instanceof NotCsv) return unreadable(error.message, facts, text);
+    throw error;
+  }
 }
 
 function whyNotJson(error: unknown): string {

@@ -48,7 +48,7 @@ export function buildRequest(
   const added = renderAdditions(additionsFor(upstream, step, target), scope);
   const body = step.body && renderBody(step.body, scope);
   const headers: Headers = new Map();
-  setHeader(headers, 'accept', accept[step.read]);
+  setHeader(headers, 'accept', step.unzip === undefined ? accept[step.read] : '*/*');
   setHeader(headers, 'user-agent', 'taskferry');
   if (body !== undefined) setHeader(headers, 'content-type', body.contentType);
   if (trusted)
@@ -86,6 +86,8 @@ export function buildRequest(
 const accept: { [kind in ReadKind]: string } = {
   json: 'application/json, */*;q=0.5',
   jsonl: '*/*',
+  csv: 'text/csv, */*;q=0.5',
+  base64: '*/*',
   text: '*/*',
   none: '*/*',
 };

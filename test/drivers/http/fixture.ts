@@ -36,6 +36,7 @@ export function upstream({ baseUrl = 'http://127.0.0.1:1', ca, ...rest }: Upstre
     login: undefined,
     proxy: undefined,
     tls: ca === undefined ? undefined : { ...noTls, ca: { field: 'upstream.ca', file: ca } },
+    rateLimit: [],
     timeouts: { connect: 1000, headers: 1000, body: 1000 },
     maxBytes: 1024 * 1024,
     ...rest,
@@ -52,6 +53,11 @@ export function step(path: TextTemplate, rest: Partial<HttpStep> = {}): HttpStep
     auth: undefined,
     body: undefined,
     read: 'json',
+    unzip: undefined,
+    keep: undefined,
+    redirects: 0,
+    pages: undefined,
+    etag: false,
     ...rest,
   };
 }

@@ -75,17 +75,15 @@ describe('a JSON reply', () => {
     expect(unreadable).toBeUndefined();
   });
 
-  test('that is a login page is unreadable, with status, type and how it starts', async () => {
-    const page = `<html>\n\u0000\u001b[31m<title>Log in</title>${'x'.repeat(500)}</html>`;
+  test('that is no JSON is unreadable, with status, type and how it starts', async () => {
+    const page = `<p>\n\u0000\u001b[31mOops${'x'.repeat(500)}</p>`;
     const { response, ok, unreadable } = await reply({
       body: page,
       headers: { 'content-type': 'text/html; charset=utf-8' },
     });
     expect(response.body).toBeNull();
     expect(ok).toBe(true);
-    expect(unreadable).toMatch(
-      /^the reply \(200, text\/html; charset=utf-8\) is not JSON: <html> \[31m<title>Log in<\/title>x+$/,
-    );
+    expect(unreadable).toMatch(/^the reply \(200, text\/html; charset=utf-8\) is not JSON: <p> \[31mOopsx+$/);
     expect(unreadable?.split(': ')[1]).toHaveLength(200);
   });
 
@@ -94,6 +92,37 @@ describe('a JSON reply', () => {
     expect(unreadable).toContain(
       "can't be read (the number 77777777777777777777… has more than 1000 digits)",
     );
+  });
+
+  test.each<[string, string, string]>([
+    ['<!DOCTYPE html><html><head><title>Sign in · Example</title>', 'json', 'to sign in: Sign in · Example'],
+    ['<html><title>CI</title><form><input name=p type="password">', 'json', 'to sign in: CI'],
+    ['\n<?xml version="1.0"?>\n<html><title>502 Bad Gateway</title>', 'json', ': 502 Bad Gateway'],
+    ['<html><body>no such backend</body></html>', 'jsonl', ': <html><body>no such backend'],
+    ['<html><title>Login</title></html>', 'csv', 'to sign in: Login'],
+  ])('that is a web page is told as such (%j, read as %s)', async (body, read, expected) => {
+    const server = await serve((_request, response) => void response.writeHead(200).end(body));
+    const what = step(text`/job`, { read: read as 'json' });
+    const { unreadable } = replied(await connect({ baseUrl: server.origin }).perform(what, {}));
+    expect(unreadable).toContain(`but a web page${expected.startsWith(':') ? '' : ' '}${expected}`);
+  });
+
+  test.each([
+    [429, 'Retry later\n'],
+    [403, 'API rate limit exceeded'],
+  ])('that is plain text is no fault where it says that there were too many (%i)', async (status, body) => {
+    const server = await serve(
+      (_request, response) => void response.writeHead(status, { 'content-type': 'text/plain' }).end(body),
+    );
+    const result = replied(await connect({ baseUrl: server.origin }).perform(getJob, {}));
+    expect(result).toMatchObject({ limited: true, response: { body } });
+    expect(result).not.toHaveProperty('unreadable');
+  });
+
+  test('that is a web page says nothing, even where there were too many requests', async () => {
+    const { response, unreadable } = await reply({ status: 429, body: '<html><title>Slow down</title>' });
+    expect(response.body).toBeNull();
+    expect(unreadable).toContain('but a web page: Slow down');
   });
 
   test.each([
