@@ -1,11 +1,12 @@
 // `taskferry check`: says about each file what is wrong with it, or what it offers.
 
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { formatProblem, formatWarning, type Problem } from '../errors.ts';
 import { isJsonObject } from '../exact-json.ts';
 import { adapterSchema } from './adapter-schema.ts';
 import type { DriverFormat } from './driver-format.ts';
 import { type LoadedText, loadAdapter, unreadable } from './load.ts';
+import { readTextFile } from './read-text.ts';
 import { adapterFilesIn } from './registry.ts';
 import { checkSettingsText } from './settings-file.ts';
 import { settingsSchema } from './settings-schema.ts';
@@ -41,7 +42,7 @@ function expand(path: string): string[] {
 function checkFile(file: string, formats: readonly DriverFormat[]): { lines: string[]; good: boolean } {
   let text: string;
   try {
-    text = readFileSync(file, 'utf8');
+    text = readTextFile(file);
   } catch (error) {
     return verdict([unreadable(file, error)]);
   }

@@ -58,6 +58,7 @@ export function compileWithoutTasks(
 export function compileLimits(raw: RawAdapter['limits'], context: FileContext): Limits {
   const rate = raw?.rate;
   const perMs = rate === undefined ? 0 : (parseDuration(rate.per) ?? 0);
-  if (rate !== undefined && perMs < 1) context.problem(['limits', 'rate', 'per'], 'must be at least 1ms');
+  if (rate !== undefined && (perMs < 1 || perMs > 365 * day))
+    context.problem(['limits', 'rate', 'per'], 'must be from 1ms to 365d');
   return { concurrency: raw?.concurrency ?? defaultConcurrency, rate: rate && { calls: rate.calls, perMs } };
 }

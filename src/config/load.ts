@@ -1,7 +1,6 @@
 // Loads one adapter: text to compiled adapter, with every problem of the file at its place.
 
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { byPlace, type Problem } from '../errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../exact-json.ts';
@@ -13,6 +12,7 @@ import { compileTool } from './compile-tool.ts';
 import { suggestion } from './did-you-mean.ts';
 import type { DriverFormat, Path } from './driver-format.ts';
 import { readsRoot, type Shape } from './expression-names.ts';
+import { readTextFile, UnusableFile } from './read-text.ts';
 import { plainProblem, type ShapeProblem, shapeProblems } from './shape-problems.ts';
 import { response, variables } from './tool-names.ts';
 import { parseYaml, type YamlSource } from './yaml.ts';
@@ -53,7 +53,7 @@ export function loadAdapter(text: string, options: LoadOptions): LoadedText {
 export function loadAdapterFile(file: string, formats: readonly DriverFormat[]): LoadedText {
   let text: string;
   try {
-    text = readFileSync(file, 'utf8');
+    text = readTextFile(file);
   } catch (error) {
     return { problems: [unreadable(file, error)], warnings: [], toolLines: new Map() };
   }
@@ -61,6 +61,7 @@ export function loadAdapterFile(file: string, formats: readonly DriverFormat[]):
 }
 
 export function unreadable(file: string, error: unknown): Problem {
+  if (error instanceof UnusableFile) return { file, line: 0, column: 0, path: '', message: error.message };
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   const words: { [code: string]: string } = {
     ENOENT: 'the file does not exist',

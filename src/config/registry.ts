@@ -2,7 +2,7 @@
 
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { Problem } from '../errors.ts';
+import { formatProblem, type Problem } from '../errors.ts';
 import type { Adapter, Tool } from './adapter.ts';
 import type { AdapterEntry } from './adapter-entry.ts';
 import { reservedTools } from './compile-tool.ts';
@@ -79,12 +79,17 @@ export function loadRegistry(entries: readonly AdapterEntry[], options: Registry
     });
   checkNames(served, problems);
   return problems.length > 0
-    ? { problems, warnings }
+    ? { problems: distinct(problems), warnings: distinct(warnings) }
     : {
         registry: { adapters: served.map(({ lines: _lines, entry: _entry, ...adapter }) => adapter) },
         problems,
-        warnings,
+        warnings: distinct(warnings),
       };
+}
+
+/** A file may be served under several names; what is wrong with it is told once. */
+function distinct(problems: readonly Problem[]): Problem[] {
+  return [...new Map(problems.map((problem) => [formatProblem(problem), problem])).values()];
 }
 
 /** Adapter files of a folder, by name: every .yaml or .yml but recorded replies (`*.replay.yaml`). */

@@ -1,11 +1,11 @@
 // The settings file: read, checked, its entries of `adapters:` with their places.
 
-import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { byPlace, type Problem } from '../errors.ts';
 import { isJsonObject } from '../exact-json.ts';
 import { type AdapterEntry, parseUse } from './adapter-entry.ts';
 import { unreadable } from './load.ts';
+import { readTextFile } from './read-text.ts';
 import { type RawAdapterEntry, type RawSettings, settingsSchema } from './settings-schema.ts';
 import { plainProblem, shapeProblems } from './shape-problems.ts';
 import { parseSize } from './units.ts';
@@ -28,7 +28,7 @@ export interface FileSettings {
 export function readSettingsFile(file: string, problems: Problem[]): FileSettings | undefined {
   let text: string;
   try {
-    text = readFileSync(file, 'utf8');
+    text = readTextFile(file);
   } catch (error) {
     problems.push(unreadable(file, error));
     return undefined;

@@ -7,7 +7,7 @@ export const sizePattern = /^\d+(\.\d+)?(KiB|MiB)$/;
 
 const bytes: { [unit: string]: number } = { KiB: 1024, MiB: 1024 * 1024 };
 
-/** Whole milliseconds of `250ms`, `2.5s`, `1m`, `6h`, `7d`; undefined when it is no duration. */
+/** Whole milliseconds of `250ms`, `2.5s`, `1m`, `6h`, `7d`, at most 2^53; undefined when it is no duration. */
 export function parseDuration(text: string): number | undefined {
   return durationPattern.test(text) ? scaled(text, durationUnits) : undefined;
 }
@@ -20,5 +20,6 @@ export function parseSize(text: string): number | undefined {
 function scaled(text: string, units: { readonly [unit: string]: number }): number | undefined {
   const unit = text.replace(/^[\d.]+/, '');
   const value = Math.round(Number(text.slice(0, -unit.length)) * (units[unit] ?? Number.NaN));
-  return Number.isSafeInteger(value) ? value : undefined;
+  // Beyond every bound there is, so that it is refused as too much.
+  return Number.isNaN(value) ? undefined : Math.min(value, Number.MAX_SAFE_INTEGER);
 }

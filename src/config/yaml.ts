@@ -38,7 +38,7 @@ const maxTextLength = 1024 * 1024;
 
 /**
  * Reads one YAML 1.2 document. Refused, each with its place: syntax errors (only the first is told, as they
- * cascade), duplicate keys, aliases, merge keys, `__proto__` keys, unknown tags, other YAML versions, and numbers
+ * cascade), duplicate keys, anchors, aliases, merge keys, `__proto__` keys, unknown tags, other YAML versions, and numbers
  * that are not written as JSON writes them.
  */
 export function parseYaml(
@@ -63,6 +63,8 @@ export function parseYaml(
       lineCounter: lines,
       prettyErrors: false,
       uniqueKeys: sameKey,
+      // Binary values, sets and the like have no JSON form.
+      resolveKnownTags: false,
     });
   } catch (error) {
     // The parser recurses: a file of ten thousand opening brackets overflows its stack.
@@ -103,6 +105,7 @@ export function parseYaml(
     };
     if (depth > maxJsonDepth) return fail(start, `nested deeper than ${maxJsonDepth} levels`);
     if (isAlias(node)) return fail(start, 'aliases are not supported', 'write the value out');
+    if (node.anchor !== undefined) fail(start, ...noAnchor(node.anchor));
     if (isSeq(node)) return node.items.map((item, index) => read(item, [...path, index], depth + 1));
     if (isMap(node)) return readMap(node, path, depth);
     const misspelt = numberProblem(node);
@@ -122,6 +125,7 @@ export function parseYaml(
         refuse('a key must be text');
         continue;
       }
+      if (pair.key.anchor !== undefined) refuse(...noAnchor(pair.key.anchor));
       const misspelt = numberProblem(pair.key);
       if (misspelt) {
         refuse(misspelt.message, misspelt.hint);
@@ -140,6 +144,10 @@ export function parseYaml(
     }
     return result;
   }
+}
+
+function noAnchor(name: string): [message: string, hint: string] {
+  return ['anchors are not supported', `remove &${name}`];
 }
 
 /** Numbers are compared as they are written: two long ones must not count as the same key. */
@@ -220,16 +228,24 @@ function syntaxProblem(
 function syntaxMessage(fault: YAMLError): string {
   if (fault.code === 'DUPLICATE_KEY') return 'the same key is there twice';
   if (fault.code === 'MULTIPLE_DOCS') return 'the file holds several documents';
+  const tag = standardTag(fault);
+  if (tag !== undefined) return `the tag !!${tag} is not supported`;
   if (fault.message.startsWith('Missing closing "quote')) return 'a quote is not closed';
   const unclosed = /^Flow (sequence|map) .*must .*end with a/.exec(fault.message)?.[1];
   if (unclosed !== undefined) return `the ${unclosed === 'map' ? '{' : '['} is not closed`;
   return fault.message.replace(/\s+/g, ' ').trim();
 }
 
+/** `binary` of `!!binary`. */
+function standardTag(fault: YAMLError): string | undefined {
+  return /^Unresolved tag: tag:yaml\.org,2002:(\w+)/.exec(fault.message)?.[1];
+}
+
 function syntaxHint(fault: YAMLError, line: string): string | undefined {
   if (fault.code === 'DUPLICATE_KEY') return 'keep one of them';
   if (fault.code === 'TAB_AS_INDENT') return 'indent with spaces';
   if (fault.code === 'MULTIPLE_DOCS') return 'one file holds one document: remove the line ---';
+  if (standardTag(fault) !== undefined) return 'write a plain value';
   const value = line.replace(/^[^:]*:\s*/, '');
   if (fault.code === 'TAG_RESOLVE_FAILED' || value.startsWith('!'))
     return "an expression that starts with ! must be quoted: '!has(job.id)'";

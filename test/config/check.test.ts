@@ -1,5 +1,6 @@
 // What `taskferry check` says.
 
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -97,4 +98,13 @@ it('takes an adapter with limits for an adapter, however little else it has', ()
 it('has nothing good to say about no file at all', () => {
   expect(check().exitCode).toBe(1);
   expect(check(folder)).toEqual({ lines: [`${folder} is a folder, not a file`], exitCode: 1 });
+});
+
+it('reads regular files alone, and none that is larger than an adapter may be', () => {
+  const pipe = join(folder, 'pipe.yaml');
+  execFileSync('mkfifo', [pipe]);
+  expect(check(pipe)).toEqual({ lines: ['pipe.yaml is no regular file'], exitCode: 1 });
+  expect(check('/dev/zero').lines).toEqual(['/dev/zero is no regular file']);
+  const large = file('large.yaml', `# ${'x'.repeat(1024 * 1024)}`);
+  expect(check(large).lines).toEqual(['large.yaml the file is larger than 1048576 bytes']);
 });

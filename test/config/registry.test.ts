@@ -140,6 +140,13 @@ describe('faults', () => {
     ]);
   });
 
+  it('of an adapter that is served under two names are told once', () => {
+    writeFileSync(join(folder, 'many/one.yaml'), 'version: 1\nname: one\n');
+    expect(faults('[{ use: ./many/one.yaml, as: a }, { use: ./many/one.yaml, as: b }]')).toEqual([
+      'many/one.yaml:1:1 upstream: is missing (drivers: http)',
+    ]);
+  });
+
   it('of an adapter file are told with the file', () => {
     writeFileSync(join(folder, 'many/one.yaml'), 'version: 1\nname: one\n');
     expect(faults('[./many]')).toEqual(['many/one.yaml:1:1 upstream: is missing (drivers: http)']);
