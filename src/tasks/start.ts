@@ -63,6 +63,8 @@ export async function start(deps: TaskDeps, request: StartRequest): Promise<Star
     return { kind: 'refused', message: created.refused };
   }
   const linked = created.stored?.task.stage === 'following';
+  if (created.stored && created.stored.task.stage !== 'ended')
+    deps.log.info({ ...about(task), job: created.stored.task.job }, 'task created');
   const settles = plan.timing.settle > 0 && linked;
   const { stored, retryAfterMs } =
     settles && created.stored ? await settle(deps, request.upstream, created.stored) : created;
@@ -72,7 +74,6 @@ export async function start(deps: TaskDeps, request: StartRequest): Promise<Star
       ? await orElse(deps, task, stored, () => release(deps, request.upstream, stored, retryAfterMs))
       : stored;
   if (handed === undefined) throw new Error(`task ${task.key} vanished while it was being created`);
-  deps.log.info({ ...about(task), job: handed.task.job }, 'task created');
   return { kind: 'task', stored: handed };
 }
 

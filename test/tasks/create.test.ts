@@ -107,6 +107,21 @@ const doubts: [string, Handler][] = [
   ['a reply without an id', always(201, {})],
 ];
 
+it('the log says that a task was created before it says that it ended, and never after', async () => {
+  const { log, lines } = recordedLog();
+  for (const handler of [
+    routes({ 'POST /jobs': always(500, '') }),
+    routes({ 'POST /jobs': made, 'GET /jobs/7421900188888888881': done }),
+  ]) {
+    const service = await startService({ log, handler, parts: { tool: '    timing: { settle: 2s }' } });
+    expect((await service.started()).task.stage).toBe('ended');
+  }
+  const told = lines
+    .map(({ message }) => message)
+    .filter((message) => /^task (created|ended)$/.test(message));
+  expect(told).toEqual(['task ended', 'task created', 'task ended']);
+});
+
 describe.each(doubts)('a create left in doubt by %s', (_name, handler) => {
   it('ends as an unknown outcome, after one request, when the adapter can do nothing', async () => {
     const service = await startService({ handler: routes({ 'POST /jobs': handler }) });
