@@ -73,6 +73,8 @@ function createStore(file: string, reader: Reader, writer: Writer, lock: StoreLo
 
   return {
     async insert({ task, schedule, leaseUntil, adapterText }) {
+      // A task in a file without a name would be lost with the process: nothing is started then.
+      guarded(file, lock.refuseMoved);
       const answer = await write({
         kind: 'insert',
         row: encodeTask(task),
@@ -138,6 +140,7 @@ function createStore(file: string, reader: Reader, writer: Writer, lock: StoreLo
     async check() {
       refuseClosed();
       guarded(file, lock.refuseMoved);
+      await read(() => reader.probe());
       await write({ kind: 'check' });
     },
     close() {

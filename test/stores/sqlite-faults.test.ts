@@ -1,6 +1,6 @@
 // What the SQLite store does when the disk is full, when an operation breaks, and when its thread dies.
 
-import { copyFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { copyFileSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Worker } from 'node:worker_threads';
@@ -75,7 +75,7 @@ describe('files that change under a running store', () => {
         renameSync(`${file}.copy`, file);
       },
     ],
-  ])('are noticed by check when one is %s', async (_what, change) => {
+  ])('are noticed by check, and refuse new tasks, when one is %s', async (_what, change) => {
     const noticed = {
       code: 'store_failed',
       message: expect.stringContaining('removed or replaced while taskferry runs'),
@@ -88,8 +88,21 @@ describe('files that change under a running store', () => {
       await expect(store.check()).resolves.toBeUndefined();
       change(path + suffix);
       await expect(store.check()).rejects.toMatchObject(noticed);
+      // No job is started that only a lost file would know.
+      await expect(store.insert(makeEntry())).rejects.toMatchObject(noticed);
     }
   });
+});
+
+it('a check reads what is stored, so that it fails when the file is damaged while it runs', async () => {
+  const path = join(tempDir(), 'tasks.db');
+  const first = await openSqliteStore({ path });
+  await Promise.all(Array.from({ length: 3_000 }, () => first.insert(makeEntry())));
+  await first.close();
+  const store = await open({ path });
+  const bytes = readFileSync(path);
+  writeFileSync(path, bytes.fill(0xab, 65_536), { flag: 'r+' });
+  await expect(store.check()).rejects.toMatchObject({ code: 'store_corrupt' });
 });
 
 describe('a record that is damaged', () => {

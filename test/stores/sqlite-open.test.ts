@@ -188,13 +188,32 @@ describe('a damaged store', () => {
     });
   });
 
-  it('is not searched for after a clean close, so that a start stays fast; its reads say what they meet', async () => {
+  it('is found at the start after a clean close too', async () => {
+    const path = join(tempDir(), 'tasks.db');
+    await closedStore(path, 300);
+    const whole = readFileSync(path);
+    for (const bytes of [damaged(whole), whole.subarray(0, whole.length / 2)]) {
+      writeFileSync(path, bytes);
+      expect(await refusal(path)).toMatchObject({ code: 'store_corrupt' });
+      expect(readFileSync(path)).toEqual(bytes);
+    }
+  });
+
+  it('is not searched for in a large file after a clean close, so that a start stays fast; its reads say what they meet', async () => {
     const path = join(tempDir(), 'tasks.db');
     const entries = Array.from({ length: 300 }, () => makeEntry());
     const first = await openSqliteStore({ path });
     await Promise.all(entries.map((entry) => first.insert(entry)));
     await first.close();
-    writeFileSync(path, damaged(readFileSync(path)));
+    const filler = new DatabaseSync(path);
+    filler.exec('CREATE TABLE filler (bytes BLOB); INSERT INTO filler VALUES (zeroblob(67108864))');
+    filler.close();
+    const file = readFileSync(path);
+    const tasks = statSync(path).size - 67_108_864;
+    writeFileSync(
+      path,
+      file.fill(0xee, Math.floor(tasks / 8_192) * 4_096, Math.floor(tasks / 8_192) * 4_096 + 65_536),
+    );
     const store = await open(path);
     const reads = await Promise.allSettled(entries.map(({ task }) => store.get(task)));
     const failed = reads.filter((read) => read.status === 'rejected');

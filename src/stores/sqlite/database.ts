@@ -2,7 +2,7 @@
 
 import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../../errors.ts';
-import { wasUnclean } from './file.ts';
+import { sizeOf, wasUnclean } from './file.ts';
 import { migrate, refuseUnfit } from './migrate.ts';
 
 export interface WriteOptions {
@@ -20,14 +20,17 @@ export interface WriteConnections {
   hint: DatabaseSync;
 }
 
+/** Up to here a store is searched for damage at every start, which takes some 4 ms for a MiB; a larger one after a crash. */
+const searchedBytes = 64 * 1024 * 1024;
+
 /** @throws what SQLite throws, and StoreError when the file is damaged or its schema doesn't fit. */
 export function openWriteConnections(options: WriteOptions): WriteConnections {
   const { file, migrations } = options;
-  const unclean = wasUnclean(file);
+  const search = wasUnclean(file) || sizeOf(file) <= searchedBytes;
   const durable = openWriteConnection(options, (db) => {
     refuseUnfit(db, file, migrations);
     configure(db, 'FULL', options);
-    if (unclean) quickCheck(db, file);
+    if (search) quickCheck(db, file);
     migrate(db, migrations);
   });
   try {

@@ -47,6 +47,11 @@ export function watchFile(file: string, what: string): () => void {
   };
 }
 
+/** Bytes of the database itself. */
+export function sizeOf(file: string): number {
+  return statSync(file).size;
+}
+
 /** True when the last process didn't close the store: a clean close leaves no write-ahead log. */
 export function wasUnclean(file: string): boolean {
   return (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;

@@ -18,6 +18,8 @@ export interface Reader {
   adapterDigests(): string[];
   setting(name: string): string | undefined;
   counts(): { adapter: string; stage: string; count: number }[];
+  /** Reads the oldest and the newest task from the file. */
+  probe(): void;
   close(): void;
 }
 
@@ -51,6 +53,10 @@ export const queries = {
     GROUP BY adapter, stage ORDER BY adapter, stage`,
 };
 
+/** Reads all of a column, as a damaged page may lie behind its start. */
+const probeText = `
+  SELECT length(data) FROM tasks WHERE number IN ((SELECT min(number) FROM tasks), (SELECT max(number) FROM tasks))`;
+
 export function createReader(file: string): Reader {
   const db = openReader(file);
   const get = db.prepare(queries.get);
@@ -64,6 +70,7 @@ export function createReader(file: string): Reader {
   const adapterDigests = db.prepare(queries.adapterDigests);
   const setting = db.prepare(queries.setting);
   const counts = db.prepare(queries.counts);
+  const probe = db.prepare(probeText);
 
   return {
     get({ caller, id }) {
@@ -88,6 +95,7 @@ export function createReader(file: string): Reader {
         stage: String(row.stage),
         count: Number(row.count),
       })),
+    probe: () => void probe.all(),
     close: () => db.close(),
   };
 }
