@@ -3,7 +3,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
 /** Larger files are refused; the largest adapter known has 20 KB. */
-export const maxFileBytes = 1024 * 1024;
+const maxFileBytes = 1024 * 1024;
 
 /** A file of another kind, or a larger one. The message is for people. */
 export class UnusableFile extends Error {}
