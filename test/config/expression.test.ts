@@ -223,11 +223,12 @@ describe('guards', () => {
         'loops over what two branches give',
         '(response.status > 1 ? response.body.items : []).map(i, [i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i]).size()',
       ],
-    ])('refuses at once what %s', (_, source) => {
+    ])('refuses, before anything runs, what %s', (_, source) => {
       const { expression } = compile(source);
-      const start = performance.now();
-      expect(() => expression?.evaluate(reply({ items, strs, text, json }))).toThrow(EvaluationFault);
-      expect(performance.now() - start).toBeLessThan(300);
+      // Told by the count before anything runs.
+      expect(() => expression?.evaluate(reply({ items, strs, text, json }))).toThrow(
+        /too large for what is made of it/,
+      );
       expect(() =>
         expression?.evaluate(reply({ items: [], strs: ['1'], text: '2', json: '[]' })),
       ).not.toThrow();
@@ -260,15 +261,14 @@ describe('guards', () => {
       ['response.body.lists.map(i, i[?0].orValue(1)).size()'],
       ['response.body.lists.exists(i, i[0] == 1)'],
       ['response.body.strs.exists(s, response.body.map[s] == 1)'],
-    ])('refuses at once what makes a fault at each turn and goes on: %s', (source) => {
+    ])('refuses what makes a fault at each turn and goes on, before anything runs: %s', (source) => {
       const none = Array.from({ length: 300_000 }, () => ({}));
       const lists = Array.from({ length: 300_000 }, () => []);
       const { expression } = compile(source);
-      const start = performance.now();
+      // Told by the count before anything runs.
       expect(() => expression?.evaluate(reply({ items, strs, none, lists, map: {} }))).toThrow(
         /too large for what is made of it/,
       );
-      expect(performance.now() - start).toBeLessThan(1_000);
       const few = { items: [1n, 2n], strs: ['a'], none: [{}, {}], lists: [[]], map: {} };
       // Faults that are not hidden by a later turn are still told.
       if (!source.includes('map(')) expect(() => expression?.evaluate(reply(few))).toThrow(EvaluationFault);

@@ -33,7 +33,8 @@ describe('a Link header', () => {
     linkTarget(`${'</x>; rel="a"; '.repeat(100_000)}`, 'next');
     linkTarget(`<x>${'; a'.repeat(100_000)}`, 'next');
     linkTarget(`<x>; a="${'\\'.repeat(100_000)}`, 'next');
-    expect(performance.now() - started).toBeLessThan(1000);
+    // Linear work takes milliseconds; work that grows with the square would take minutes.
+    expect(performance.now() - started).toBeLessThan(10_000);
   });
 });
 

@@ -193,6 +193,7 @@ describe('a pattern', () => {
     const started = performance.now();
     expect(fits(`${'*a'.repeat(16)}b`, 'a'.repeat(1000))).toBe(false);
     expect(fits('**/'.repeat(16), '/'.repeat(1000))).toBe(true);
-    expect(performance.now() - started).toBeLessThan(1000);
+    // Linear work takes milliseconds; work that grows with the square would take minutes.
+    expect(performance.now() - started).toBeLessThan(10_000);
   });
 });
