@@ -142,6 +142,7 @@ async function resultInTime(
   task: Task,
   poll: Poll,
 ): Promise<Observation[]> {
+  if (verdictOf(poll.observation) === undefined) return [];
   const left = Math.max(task.deadline - deps.clock.now(), lastLookMs);
   return (await within(deps.clock, left, resultOf(upstream, task, poll))) ?? [];
 }
