@@ -173,7 +173,7 @@ try {
   );
   console.log(`  URL ${where}, transport Streamable HTTP, no authentication
   claude mcp add --transport http taskferry ${where}
-  npx @modelcontextprotocol/inspector --cli --server-url ${where} --transport http --method tools/list`);
+  npx -y @modelcontextprotocol/inspector@2.12.0 --cli --server-url ${where} --transport http --method tools/list`);
   if (!stay) console.log('Everything that was started is stopped again.');
   if (stay) {
     console.log('\nBoth servers go on. Ctrl-C stops them.');

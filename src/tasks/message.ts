@@ -27,8 +27,7 @@ export function composeMessage(task: Task): string | undefined {
     );
   }
   if (task.answers.length > 0) parts.push('Passing the answer on');
-  else if (isLeftWaiting(task))
-    parts.push('Its question was declined or dismissed: the job still waits for an answer');
+  else parts.push(...leftWaiting(task));
   if (task.cancel !== undefined) parts.push(cancelMessage(task.cancel.state));
   if (parts.length === 0) return undefined;
   // The upstream's own words give way to what taskferry has to say.
@@ -48,9 +47,15 @@ function points(text: string): number {
   return [...text].length;
 }
 
-/** A question that nobody is asked any more, although the job still stands at it. */
-function isLeftWaiting(task: Task): boolean {
-  return task.cancel === undefined && Object.values(task.asked).some(({ quiet }) => quiet);
+/** What is said of a question that nobody is asked any more, although the job still stands at it. */
+function leftWaiting(task: Task): string[] {
+  const left = Object.values(task.asked).find(({ quiet }) => quiet);
+  if (task.cancel !== undefined || left === undefined) return [];
+  return left.refusal === undefined
+    ? ['Its question was declined or dismissed: the job still waits for an answer']
+    : [
+        `The upstream refused every answer to its question, the last one with: ${capText(left.refusal, partLimit)}. The job still waits`,
+      ];
 }
 
 function cancelMessage(state: NonNullable<Task['cancel']>['state']): string {

@@ -475,3 +475,25 @@ describe('a stage with a limit', () => {
     expect(play(task, [seen, seen], { every: 7 * minute, plan: limited }).ending).toBe('job_lost');
   });
 });
+
+describe('a question whose answers the upstream refuses', () => {
+  it('is asked no more after the fourth, and the message says why', () => {
+    const waits = status({ phase: 'input_required', questions: [question()] });
+    let task = followingTask();
+    for (let round = 1; round <= 4; round++) {
+      task = play(task, [waits]);
+      const key = task.questions[0]?.key ?? '';
+      expect(key).toBe(`approve-${round}`);
+      const refused = { kind: 'refused' as const, reason: 'the note is rude' };
+      task = play(task, [
+        { kind: 'answers', answers: [{ key, action: 'accept', content: {} }] },
+        { kind: 'answer_outcome', key, outcome: refused },
+      ]);
+    }
+    task = play(task, [waits]);
+    expect(task.questions).toEqual([]);
+    expect(task.message).toContain(
+      'refused every answer to its question, the last one with: the note is rude',
+    );
+  });
+});

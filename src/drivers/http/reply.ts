@@ -91,6 +91,12 @@ export async function readReply(
     }
     return reply(archive.read, null, archive);
   }
+  const success = status >= 200 && status < 300;
+  // An error is not of the kind that was asked for: it is JSON, or a few words.
+  if (!success && (step.read === 'csv' || step.read === 'base64' || step.read === 'jsonl')) {
+    const said = looseJson(whole.bytes);
+    if (said !== null) return reply({ body: said }, said);
+  }
   const read = readBody(step.read, atBorders(step, status, headers, whole), facts);
   const loose = status === 403 || status === 429 ? looseJson(whole.bytes) : null;
   // Whoever limits us may be something in front of the API, which speaks plain text.

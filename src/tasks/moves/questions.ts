@@ -115,7 +115,14 @@ export function answerOutcome(task: Task, key: string, outcome: AnswerOutcome, c
         outcome.kind === 'delivered'
           ? { ...state, deliveredAt: context.now, fingerprint, refusals: 0, refusal: undefined, quiet: false }
           : outcome.kind === 'unhandled'
-            ? { ...state, deliveredAt: undefined, fingerprint, quiet: true }
+            ? {
+                ...state,
+                deliveredAt: undefined,
+                fingerprint,
+                refusals: 0,
+                refusal: undefined,
+                quiet: true,
+              }
             : {
                 ...state,
                 deliveredAt: undefined,

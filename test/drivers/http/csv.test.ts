@@ -69,3 +69,20 @@ test('a binary body is read as base64', async () => {
   server.handle((_request, response) => void response.writeHead(200).end());
   expect(replied(await connection.perform(step(text`/x`, { read: 'base64' }), {})).response.body).toBe('');
 });
+
+describe('an error in place of what was asked for', () => {
+  test.each(['csv', 'base64', 'jsonl'] as const)(
+    'is read as JSON or as plain words (read: %s)',
+    async (read) => {
+      const bodies = ['{"error":"only one credential is allowed"}', 'only one credential is allowed'];
+      for (const body of bodies) {
+        const server = await serve((_request, response) => void response.writeHead(400).end(body));
+        const reply = replied(
+          await connect({ baseUrl: server.origin }).perform(step(text`/file`, { read }), {}),
+        );
+        expect(reply.response.body).toEqual(body.startsWith('{') ? JSON.parse(body) : body);
+        expect(reply).not.toHaveProperty('unreadable');
+      }
+    },
+  );
+});
