@@ -3,10 +3,10 @@
 import type { CancelStep } from './adapter.ts';
 import type { RawCancelStep, RawTool } from './adapter-schema.ts';
 import { compileSteps, itemsOf, type StepPlace } from './compile-step.ts';
+import { durationBetween } from './compile-timing.ts';
 import type { Path } from './driver-format.ts';
-import { parseDuration } from './units.ts';
 
-const longestAfter = 86_400_000;
+const afterBounds = [1_000, 86_400_000] as const;
 
 export function compileCancel(
   raw: RawTool['cancel'],
@@ -17,10 +17,8 @@ export function compileCancel(
   const { steps } = compileSteps(raw, path, { ...place, role: 'cancel', lastReply: true });
   const cancel = steps.map((step, index) => {
     const { item, at } = items[index] ?? {};
-    const afterMs = item?.after === undefined ? 0 : (parseDuration(item.after) ?? 0);
-    if (at !== undefined && item?.after !== undefined && (afterMs < 1_000 || afterMs > longestAfter))
-      place.context.problem([...at, 'after'], 'must be from 1s to 1d');
-    return { ...step, afterMs };
+    if (item?.after === undefined || at === undefined) return { ...step, afterMs: 0 };
+    return { ...step, afterMs: durationBetween(item.after, afterBounds, [...at, 'after'], place.context) };
   });
   if (cancel.length > 0 && cancel.every(({ afterMs }) => afterMs > 0))
     place.context.problem(path, 'has no step that is sent at once', {

@@ -6,10 +6,13 @@ import { captureOf, storedType } from './compile-capture.ts';
 import { type FileContext, placeCompiler } from './compile-context.ts';
 import { compileState, phasesOf } from './compile-state.ts';
 import { compileStep, compileSteps, itemsOf, type StepPlace } from './compile-step.ts';
+import { durationBetween } from './compile-timing.ts';
 import type { Path } from './driver-format.ts';
 import type { Names } from './expression-names.ts';
 import { type Captured, fetchedNames, namesWith, response, withCaptures } from './tool-names.ts';
-import { parseDuration } from './units.ts';
+
+/** The longest as for `timing.timeout`. */
+const withinBounds = [1_000, 365 * 86_400_000] as const;
 
 export interface CompiledStage {
   stage: StatusStage;
@@ -40,7 +43,10 @@ export function compileStages(
       ...own.step,
       fetch: fetch.steps,
       endsByCapture: captures.some(({ optional }) => !optional),
-      withinMs: compileWithin(item.within, [...at, 'within'], context),
+      withinMs:
+        item.within === undefined
+          ? undefined
+          : durationBetween(item.within, withinBounds, [...at, 'within'], context),
       state,
       message,
     };
@@ -64,16 +70,6 @@ function compileFetches(
       });
   return compileSteps(raw, path, { ...place, role: 'fetch', lastReply: true });
 }
-
-function compileWithin(raw: string | undefined, path: Path, context: FileContext): number | undefined {
-  if (raw === undefined) return undefined;
-  const ms = parseDuration(raw) ?? 0;
-  if (ms < 1_000 || ms > longestWithin) context.problem(path, 'must be from 1s to 365d');
-  return ms;
-}
-
-/** As for `timing.timeout`. */
-const longestWithin = 365 * 86_400_000;
 
 /** Captures that are sure when the job is seen in `phase`: those up to the first stage that can say so. */
 export function knownAt(stages: readonly CompiledStage[], phase: Phase, created: Captured): Captured {

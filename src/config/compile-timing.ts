@@ -12,6 +12,19 @@ const second = 1000;
 const minute = 60 * second;
 const day = 24 * 60 * minute;
 
+/** A duration that must lie between two bounds, both in milliseconds. */
+export function durationBetween(
+  text: string,
+  [low, high]: readonly [number, number],
+  path: Path,
+  context: FileContext,
+): number {
+  const ms = parseDuration(text) ?? 0;
+  if (ms < low || ms > high)
+    context.problem(path, `must be from ${formatDuration(low)} to ${formatDuration(high)}`);
+  return ms;
+}
+
 export function compileTiming(raw: RawTiming | undefined, path: Path, context: FileContext): Timing {
   const read = (
     field: 'every' | 'max' | 'timeout' | 'keep' | 'settle',

@@ -4,7 +4,7 @@ import type { Tool } from '../config/adapter.ts';
 import type { JsonObject } from '../exact-json.ts';
 import type { CleanupOutcome, JobView } from './driver.ts';
 import { runListedStep, withFetched } from './listed-steps.ts';
-import { type StepContext, scopeOf, shown, statusOf } from './steps.ts';
+import { reasonOf, type StepContext, scopeOf, statusOf } from './steps.ts';
 
 /** Makes every step, also after one that failed. @param outcome how the job ended, as expressions read it. */
 export async function cleanUp(
@@ -18,17 +18,11 @@ export async function cleanUp(
   for (const step of tool.cleanup) {
     const run = await runListedStep(context, step, { ...scopeOf(context, view, { fetched }), outcome });
     fetched = withFetched(fetched, step, run);
-    if (run.kind === 'failed') {
+    if (run.kind === 'failed' || (run.kind === 'unexpected' && !isGone(statusOf(run.reply)))) {
       failure ??= {
         kind: 'later',
-        reason: `${step.name}: ${shown(context, run.failure.reason)}`,
-        retryAfterMs: undefined,
-      };
-    } else if (run.kind === 'unexpected' && !isGone(statusOf(run.reply))) {
-      failure ??= {
-        kind: 'later',
-        reason: `${step.name}: ${run.reason}`,
-        retryAfterMs: run.reply.retryAfterMs,
+        reason: `${step.name}: ${reasonOf(context, run)}`,
+        retryAfterMs: run.kind === 'failed' ? undefined : run.reply.retryAfterMs,
       };
     }
   }

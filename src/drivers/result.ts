@@ -18,7 +18,7 @@ import {
 } from './driver.ts';
 import { runListedStep, withFetched } from './listed-steps.ts';
 import { readStatus } from './status.ts';
-import { attempt, isPassing, type StepContext, scopeOf, shown, statusOf } from './steps.ts';
+import { attempt, isPassing, reasonOf, type StepContext, scopeOf, shown, statusOf } from './steps.ts';
 
 export async function readResult(
   context: StepContext,
@@ -58,8 +58,7 @@ export async function readResult(
     } else if (run.kind === 'unexpected' && (isPassing(run) || statusOf(run.reply) === 401)) {
       return later(run.reason, run.reply, isError, standard);
     } else if (run.kind !== 'skipped') {
-      const why = run.kind === 'failed' ? shown(context, run.failure.reason) : run.reason;
-      return { kind: 'ready', result: withoutResult(isError, why, standard) };
+      return { kind: 'ready', result: withoutResult(isError, reasonOf(context, run), standard) };
     }
   }
   return {
@@ -105,8 +104,7 @@ export async function callOnce(
     if (run.kind === 'done') {
       response = run.reply.response;
       job = { ...job, ...run.captured };
-    } else if (run.kind === 'failed') return failure(shown(context, run.failure.reason));
-    else if (run.kind === 'unexpected') return failure(run.reason);
+    } else if (run.kind === 'failed' || run.kind === 'unexpected') return failure(reasonOf(context, run));
   }
   const { body } = response;
   const standard =

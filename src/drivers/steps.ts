@@ -191,18 +191,26 @@ export function statusOf(reply: Reply): number {
   return Number(reply.response.status ?? 0);
 }
 
+/** Why a step did not succeed, for people. */
+export function reasonOf(
+  context: StepContext,
+  run: Extract<StepRun, { kind: 'failed' | 'unexpected' }>,
+): string {
+  return run.kind === 'failed' ? shown(context, run.failure.reason) : run.reason;
+}
+
 /** What a request that did not succeed means for what was to be sent: try again later, or the upstream's no. */
 export function unsent(
   context: StepContext,
   run: Extract<StepRun, { kind: 'failed' | 'unexpected' }>,
 ): { kind: 'refused'; reason: string } | { kind: 'later'; reason: string; retryAfterMs: number | undefined } {
+  const reason = reasonOf(context, run);
   if (run.kind === 'failed') {
-    const reason = shown(context, run.failure.reason);
     return run.failure.code === 'invalid_request'
       ? { kind: 'refused', reason }
       : { kind: 'later', reason, retryAfterMs: undefined };
   }
-  const { reason, reply } = run;
+  const { reply } = run;
   return isPassing(run) || refusesCredential(reply)
     ? { kind: 'later', reason, retryAfterMs: reply.retryAfterMs }
     : { kind: 'refused', reason };

@@ -15,6 +15,7 @@ import { readReply } from './reply.ts';
 import { joinHeaders } from './reply-headers.ts';
 import { RequestFault } from './request-fault.ts';
 import { usedUpMs } from './retry-after.ts';
+import { isSafe } from './safe-method.ts';
 
 /** What the chain needs of the connection it runs on. */
 export interface Line {
@@ -79,19 +80,15 @@ export async function runChain(
   return { ...link, renewable, reply: afterRedirect(step, link.reply, prepared) };
 }
 
-function isSafe({ method }: HttpStep): boolean {
-  return method === 'GET' || method === 'HEAD';
-}
-
 function keyOf({ request }: Prepared): string {
   return `${request.method} ${request.url.href}`;
 }
 
 async function ask(line: Line, plan: Plan, step: HttpStep, prepared: Prepared, scope: Scope): Promise<Link> {
-  const { url, shownUrl, own, trusted: renewable, method } = prepared.request;
+  const { url, shownUrl, own, trusted: renewable } = prepared.request;
   let sent = await line.send(prepared, plan, false);
   // The upstream closed an idle socket at the moment it was used again. Asking anew does no harm for these.
-  if (sent.stale && /^(GET|HEAD)$/.test(method)) sent = await line.send(prepared, plan, true);
+  if (sent.stale && isSafe(prepared.request)) sent = await line.send(prepared, plan, true);
   const { outcome } = sent;
   const faultContext = {
     where: hostAndPort(url),

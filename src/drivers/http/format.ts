@@ -6,6 +6,7 @@ import { compileUpstream } from './compile-upstream.ts';
 import type { HttpStep, HttpUpstream } from './compiled.ts';
 import { credentialNames } from './credential-names.ts';
 import { headerNameFault } from './header-rules.ts';
+import { isSafe } from './safe-method.ts';
 import { type RawStep, type RawUpstream, stepShape, upstreamShape } from './shape.ts';
 import { jwtShape, type RawJwt } from './shape-jwt.ts';
 import { loginShape, type RawLogin } from './shape-login.ts';
@@ -21,7 +22,6 @@ export const httpFormat: DriverFormat<HttpUpstream, HttpStep> = {
     compileUpstream(raw as RawUpstream & RawTls & RawLogin & RawJwt, compiler),
   credentials: credentialNames,
   compileStep: (raw, compiler) => compileStep(raw as RawStep, compiler),
-  // RFC 9110, section 9.2.1.
-  isSafe: ({ method }) => method === 'GET' || method === 'HEAD',
+  isSafe,
   keyHeaderFault: headerNameFault,
 };

@@ -9,6 +9,7 @@ import type { RawHeaders } from './exchange.ts';
 import { fixedTarget } from './fixed-target.ts';
 import { nextUrl } from './next-url.ts';
 import { RequestFault } from './request-fault.ts';
+import { isSafe } from './safe-method.ts';
 
 /** Most redirects that a step may follow in a row. */
 export const mostRedirects = 5;
@@ -35,7 +36,7 @@ export function redirected(
   { step, url, status, headers }: Hop,
   redact: (text: string) => string,
 ): HttpStep | undefined {
-  const safe = step.method === 'GET' || step.method === 'HEAD';
+  const safe = isSafe(step);
   if (step.redirects === 0 || !redirects.has(status) || !(safe || status === 303)) return undefined;
   const location = Object.entries(headers).find(([name]) => name.toLowerCase() === 'location')?.[1];
   if (location === undefined || location === '') return undefined;
